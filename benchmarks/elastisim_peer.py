@@ -37,7 +37,7 @@ from about import about
 
 from bridge.cli.simulation.policies import read_policy
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.change_costs import flat
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.speedup import Amdahl
@@ -164,7 +164,7 @@ def run(
     }
 
 
-def decided(name: str, workload: Workload) -> tuple[Outcome, list[Decision]]:
+def decided(name: str, workload: Workload) -> tuple[SimulationResult, list[Decision]]:
     """Our simulation, and when each job was given which nodes."""
     decider = Decider(build(read_policy(name)))
     decisions: list[Decision] = []

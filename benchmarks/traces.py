@@ -41,10 +41,10 @@ from trace_bench.plots import draw
 
 from bridge.errors import BridgeError, ConfigError
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
-from bridge.lab.sim.runs.outcome import SimulationProgress as Point
 from bridge.lab.sim.runs.replay import replay as by_kernel
 from bridge.lab.sim.runs.replay import replay_depth
+from bridge.lab.sim.runs.simulation_result import SimulationProgress as Point
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import System, pool_of, read_system
 from bridge.lab.sim.workloads.workload import Workload, workload_from
@@ -117,7 +117,9 @@ class Metered:
             self.cpu_ms.append((time.process_time() - began) * 1e3)
 
 
-def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[Figures, Outcome]:
+def replay(
+    case: Case, observe: Callable[[Point], None] | None = None
+) -> tuple[Figures, SimulationResult]:
     """Makes one replay."""
     workload, system = case.load()
     decider = Metered(Decider(build(case.spec), seed=0))
@@ -145,7 +147,7 @@ def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[
     return found, outcome
 
 
-def one_by_one(cases: list[Case]) -> Iterator[tuple[Case, Figures, Outcome]]:
+def one_by_one(cases: list[Case]) -> Iterator[tuple[Case, Figures, SimulationResult]]:
     """One replay after the other in this process, with progress on standard error."""
     console = Console(stderr=True)
     bars = Progress(
@@ -172,7 +174,9 @@ def one_by_one(cases: list[Case]) -> Iterator[tuple[Case, Figures, Outcome]]:
         yield case, found, outcome
 
 
-def side_by_side(cases: list[Case], processes: int) -> Iterator[tuple[Case, Figures, Outcome]]:
+def side_by_side(
+    cases: list[Case], processes: int
+) -> Iterator[tuple[Case, Figures, SimulationResult]]:
     """Several replays at a time; times of decisions then include waiting for a CPU."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(replay, case): case for case in cases}
@@ -240,7 +244,7 @@ def main(
         cases = [case_of(text, spec, limit_jobs, fast=fast) for text in traces for spec in specs]
         for case in {case.name: case for case in cases}.values():
             case.load()  # errors are reported before the first long run
-        came: dict[str, dict[str, Outcome]] = {}
+        came: dict[str, dict[str, SimulationResult]] = {}
         runs = one_by_one(cases) if processes == 1 else side_by_side(cases, processes)
         for case, found, outcome in runs:
             write(json_file, found | about())

@@ -31,7 +31,7 @@ from results_file import write
 
 from bridge.errors import BridgeError
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import System, pool_of, read_system
 from bridge.lab.sim.workloads.workload import Workload, workload_from
@@ -122,7 +122,7 @@ def compared(case: Case, traces: Path, most: int | None, only: list[str] | None)
     count = min(case.jobs or len(workload), most or len(workload))
     parts = [part(workload, at * count, (at + 1) * count) for at in range(case.parts)]
     rows: dict[str, Any] = {}
-    first: list[Outcome] = []
+    first: list[SimulationResult] = []
     for place, spec in {**PLACES, **{name: name for name in case.places}}.items():
         if only and place not in only:
             continue
@@ -211,7 +211,7 @@ class Run:
         self._cpu_ms: list[float] = []
         self._hops = [0.0, 0.0]
 
-    def simulated(self, workload: Workload) -> Outcome:
+    def simulated(self, workload: Workload) -> SimulationResult:
         """One part."""
         decider = Decider(self._policy)
 
@@ -228,7 +228,9 @@ class Run:
         assert decider.failures == 0, "every plan is legal"
         return outcome
 
-    def row(self, outcomes: list[Outcome], first: list[Outcome]) -> dict[str, Any]:
+    def row(
+        self, outcomes: list[SimulationResult], first: list[SimulationResult]
+    ) -> dict[str, Any]:
         """The figures compared with those without switches."""
         costs = np.concatenate([self._costs(one) for one in outcomes])
         width = np.concatenate([np.diff(one.indptr) for one in outcomes])
@@ -262,10 +264,10 @@ class Run:
             "cpu_ms_p99": float(np.percentile(self._cpu_ms, 99)),
         }
 
-    def _costs(self, outcome: Outcome) -> NDArray[np.float64]:
+    def _costs(self, outcome: SimulationResult) -> NDArray[np.float64]:
         return self._hop_tree.costs((outcome.indptr, outcome.nodes))
 
-    def _on_fewest(self, outcome: Outcome) -> NDArray[np.bool_]:
+    def _on_fewest(self, outcome: SimulationResult) -> NDArray[np.bool_]:
         """Which jobs use as few leaf switches as possible on an empty machine."""
         leaf = self._hop_tree.topology.leaf_of_node
         largest = np.cumsum(np.sort(np.bincount(leaf))[::-1])

@@ -34,7 +34,7 @@ from about import about
 from results_file import write
 
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from
@@ -102,7 +102,7 @@ def measured(workload: Workload, system: System, patience_s: int) -> dict[str, A
 
 
 def on_leaves(
-    outcome: Outcome, leaf: NDArray[np.int32]
+    outcome: SimulationResult, leaf: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which jobs use as few leaf switches as an idle machine allows, and how many each uses."""
     largest = np.cumsum(np.sort(np.bincount(leaf))[::-1])

@@ -16,7 +16,7 @@ from paper_stream import NODES, draw, workload
 from policy_bench.placement import hop_tree_for
 
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.snapshot import Partition
@@ -101,7 +101,7 @@ def mean(epochs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _cost(hop_tree: HopTree, outcome: Outcome) -> float:
+def _cost(hop_tree: HopTree, outcome: SimulationResult) -> float:
     sets = [np.sort(outcome.nodes[a:b]) for a, b in pairwise(outcome.indptr)]
     costs = hop_tree.costs((outcome.indptr, np.concatenate(sets).astype(np.int32)))
     assert np.isfinite(costs).all()

@@ -43,8 +43,8 @@ from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
 from bridge.errors import ConfigError
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.runs.sharing_measures import BOUND, sharing_measures
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.sharing.interference import Interference, read_interference
 from bridge.lab.sim.workloads.coscheduling_paper import (
     CORES,
@@ -155,7 +155,7 @@ def run_case(model: Interference, case: SharingCase, repeats: int) -> dict[str, 
         begins_s.append(int(outcome.schedule.end_s.max()) + GAP_S)
 
 
-def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
+def _measures(outcome: SimulationResult, begins_s: Sequence[int]) -> dict[str, Any]:
     schedule, workload, log = outcome.schedule, outcome.workload, outcome.sharing
     assert log is not None
     assert workload.sharing is not None

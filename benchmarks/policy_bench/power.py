@@ -41,7 +41,7 @@ from bridge.extensions.power.measures import Violations
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.sight import Sight, under_corridor
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.outcome import SimulationResult
 from bridge.lab.sim.runs.power_options import (
     POWER_PAPER,
     PowerOptions,
@@ -176,7 +176,7 @@ def run_on(
 
 def outcome_of(
     workload: Workload, setting: PowerSetting, entry: PowerPolicy, seed: int
-) -> tuple[Outcome, dict[str, int]]:
+) -> tuple[SimulationResult, dict[str, int]]:
     """One simulation, and its further counts."""
     decider, resizes = Decider(build(entry.spec), seed=seed), 0
     inner = under_corridor(decider, setting, int(workload.submit_s[0]), entry.sight)
@@ -191,7 +191,7 @@ def outcome_of(
     return outcome, {"resizes": resizes, "failures": decider.failures}
 
 
-def figures_of(outcome: Outcome) -> dict[str, Any]:
+def figures_of(outcome: SimulationResult) -> dict[str, Any]:
     """The measures of a run with power."""
     found, power = measure(outcome.schedule, outcome.decision_ms), measured(outcome)
     assert power is not None

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.measures import ExecutedSchedule, bounded_slowdown, wait_s
 from bridge.units import NEVER
 
@@ -39,7 +39,7 @@ LIMIT_CLASSES = (
 Figures = dict[str, object]
 
 
-def figures(outcome: Outcome, decision_cpu_ms: Sequence[float]) -> Figures:
+def figures(outcome: SimulationResult, decision_cpu_ms: Sequence[float]) -> Figures:
     """All figures of a replay."""
     schedule = outcome.schedule
     done = schedule.finished
@@ -60,7 +60,9 @@ def figures(outcome: Outcome, decision_cpu_ms: Sequence[float]) -> Figures:
     }
 
 
-def _classes(outcome: Outcome, done: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _classes(
+    outcome: SimulationResult, done: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Classes by size and by time limit; only finished jobs are in them."""
     processors, capacity = outcome.schedule.processors, outcome.schedule.capacity
     limit_s = outcome.workload.time_limit_s
@@ -78,7 +80,7 @@ def _classes(outcome: Outcome, done: NDArray[np.bool_]) -> Iterator[tuple[str, N
     )
 
 
-def _of(outcome: Outcome, jobs: NDArray[np.bool_]) -> Figures:
+def _of(outcome: SimulationResult, jobs: NDArray[np.bool_]) -> Figures:
     """Waits, slowdowns and announced starts of some jobs."""
     schedule = outcome.schedule
     return {

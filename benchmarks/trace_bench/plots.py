@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from bridge.lab.report.line_styles import LINE_COLOURS
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.measures import wait_s
 from bridge.units import DAY_S
 
@@ -24,7 +24,7 @@ _WAITS = {60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600: "6 h", DAY_S: "1 da
           7 * DAY_S: "1 week"}  # fmt: skip
 
 
-def draw(path: Path, title: str, outcomes: Mapping[str, Outcome]) -> None:
+def draw(path: Path, title: str, outcomes: Mapping[str, SimulationResult]) -> None:
     """Draws waits above, start errors by the first announcement below.
 
     Args:

@@ -295,11 +295,11 @@ class _Bench:
     def columns(self) -> str:
         """Rules 1 to 3 and 5; returns the problem if columns are inconsistent."""
         demand = self._node_demand if self.has_mixed else None
-        verdicts = judge(self.snapshot, self.plan, self._matching, demand)
-        if isinstance(verdicts, str):
-            return verdicts
+        results = judge(self.snapshot, self.plan, self._matching, demand)
+        if isinstance(results, str):
+            return results
         ids = self.snapshot.jobs.id
-        for fault, row, found, allowed in verdicts:
+        for fault, row, found, allowed in results:
             text_of = _TEXTS[fault]
             text = text_of if isinstance(text_of, str) else text_of(self.snapshot, found, allowed)
             of_job = fault in _OF_JOBS

@@ -76,15 +76,15 @@ def has_guests(running: RunningTable) -> bool:
     column = running.host_id
     if column is left_out_of(running)["host_id"]:
         return False
-    for known, verdict in _verdicts:
+    for known, result in _results:
         if known is column:
-            return verdict
-    verdict = bool(column.any())
-    _verdicts[:] = [(column, verdict), *_verdicts[:1]]
-    return verdict
+            return result
+    result = bool(column.any())
+    _results[:] = [(column, result), *_results[:1]]
+    return result
 
 
-_verdicts: list[tuple[NDArray[np.object_], bool]] = []
+_results: list[tuple[NDArray[np.object_], bool]] = []
 """The last two: one cycle asks many times for the same columns."""
 
 

@@ -25,7 +25,7 @@ class StartOrder:
 class Refusal:
     """Why a decision is not carried out: an outcome of the wire, PBS's code, a sentence."""
 
-    outcome: "pb.Outcome"
+    result: "pb.Outcome"
     code: int
     text: str
 

@@ -7,7 +7,7 @@ them to find out where a slow change spends its time.
 
 import logging
 
-from bridge.resizing.journal import Journal, ResizeOutcome
+from bridge.resizing.journal import Journal, ResizeResult
 from bridge.resizing.resize_times import ResizeTimes
 from bridge.resizing.states import Deadlines, OpenResize, ResizeState
 from bridge.resizing.world import World
@@ -63,17 +63,17 @@ class OpenResizes:
         change.looks = 0
         _log_state(change, state)
 
-    def end(self, change: OpenResize, outcome: ResizeOutcome, now_s: int) -> None:
+    def end(self, change: OpenResize, result: ResizeResult, now_s: int) -> None:
         """Removes a change that is completed, or whose job has ended."""
         _log_state(change, "over")
-        self.journal.over(change, outcome, now_s)
+        self.journal.over(change, result, now_s)
         self.under_way.pop(change.job_id, None)
         self.reasons.pop(change.job_id, None)
 
-    def fail(self, change: OpenResize, outcome: ResizeOutcome, now_s: int, why: str) -> None:
+    def fail(self, change: OpenResize, result: ResizeResult, now_s: int, why: str) -> None:
         """Removes a change that failed; the job rests."""
         _log_state(change, f"failed: {why}")
-        self.journal.over(change, outcome, now_s, why)
+        self.journal.over(change, result, now_s, why)
         self.under_way.pop(change.job_id, None)
         self.reasons[change.job_id] = why
         self.resting[change.job_id] = (change.version, now_s)
@@ -83,7 +83,7 @@ class OpenResizes:
         _log.exception("the resize of job %s does not fit the report: dropped", job_id)
         if (change := self.under_way.pop(job_id, None)) is not None:
             self.journal.over(
-                change, ResizeOutcome.FAILED, world.now_s, "it does not fit the report"
+                change, ResizeResult.FAILED, world.now_s, "it does not fit the report"
             )
         self.resting[job_id] = (world.version(job_id), world.now_s)
 

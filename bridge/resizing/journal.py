@@ -21,7 +21,7 @@ MAX_UNTOLD: Final = 10_000
 """Older entries are dropped if they are not read."""
 
 
-class ResizeOutcome(StrEnum):
+class ResizeResult(StrEnum):
     """The result of a resize."""
 
     REQUESTED = "asked"
@@ -44,7 +44,7 @@ class JournalEntry:
     """
 
     job_id: str
-    outcome: ResizeOutcome
+    result: ResizeResult
     before: int
     after: int
     at_s: int
@@ -72,26 +72,24 @@ class Journal:
     def begun(self, change: OpenResize, now_s: int) -> None:
         """Records that a decided resize has begun."""
         self._began[change.id] = now_s
-        self._note(change, ResizeOutcome.REQUESTED, now_s, None, change.reason)
+        self._note(change, ResizeResult.REQUESTED, now_s, None, change.reason)
 
-    def over(self, change: OpenResize, outcome: ResizeOutcome, now_s: int, why: str = "") -> None:
+    def over(self, change: OpenResize, result: ResizeResult, now_s: int, why: str = "") -> None:
         """Records that a resize has ended."""
         began_s = self._began.pop(change.id, None)
         lasted_s = None if began_s is None else max(now_s - began_s, 0)
-        self.last[change.job_id] = self._note(
-            change, outcome, now_s, lasted_s, why or change.reason
-        )
+        self.last[change.job_id] = self._note(change, result, now_s, lasted_s, why or change.reason)
 
     def _note(
         self,
         change: OpenResize,
-        outcome: ResizeOutcome,
+        result: ResizeResult,
         now_s: int,
         lasted_s: int | None,
         reason: str,
     ) -> JournalEntry:
         entry = JournalEntry(
-            change.job_id, outcome, len(change.before), len(change.wanted), now_s, lasted_s, reason
+            change.job_id, result, len(change.before), len(change.wanted), now_s, lasted_s, reason
         )
         self._untold.append(entry)
         return entry

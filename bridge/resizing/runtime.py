@@ -21,7 +21,7 @@ from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.changes import OpenResizes
-from bridge.resizing.journal import Journal, ResizeOutcome
+from bridge.resizing.journal import Journal, ResizeResult
 from bridge.resizing.launchers import Launchers, Names
 from bridge.resizing.overlay import Shown, overlaid, shown_jobs
 from bridge.resizing.placement import JobPlacement
@@ -120,7 +120,7 @@ class Runtime:
         self._transitions.read_results()
         for change in self.changes:
             if change.job_id not in world:
-                self._changes.end(change, ResizeOutcome.ENDED, world.now_s)
+                self._changes.end(change, ResizeResult.ENDED, world.now_s)
         for job_id in world.malleable():
             try:
                 self._advance(world, job_id)

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable
 
 from bridge.resizing.changes import OpenResizes
-from bridge.resizing.journal import ResizeOutcome
+from bridge.resizing.journal import ResizeResult
 from bridge.resizing.launchers import (
     ChangeResult,
     GrowOrder,
@@ -64,7 +64,7 @@ class Transitions:
                 _log.warning("job %s has nodes that were not decided, or lost some", change.job_id)
                 self.fail(change, world.now_s)
             elif world.ends(change.job_id):
-                self._changes.end(change, ResizeOutcome.ENDED, world.now_s)
+                self._changes.end(change, ResizeResult.ENDED, world.now_s)
             else:
                 self._step(world, change, held)
             if change.job_id not in self._changes.under_way or change.state == state:
@@ -76,13 +76,13 @@ class Transitions:
         now_s: int,
         why: str = "",
         *,
-        outcome: ResizeOutcome = ResizeOutcome.FAILED,
+        result: ResizeResult = ResizeResult.FAILED,
     ) -> None:
         """Ends a change without success, and withdraws its order."""
         if change.grows and change.state != ResizeState.GRANTING:
             self._changes.unused[change.job_id] = frozenset(change.wanted).difference(change.before)
         why = why or change.refusal or f"stopped while {change.state}"
-        self._changes.fail(change, outcome, now_s, why)
+        self._changes.fail(change, result, now_s, why)
         if change.state in (ResizeState.ADDING, ResizeState.LEAVING) and not change.withdrawn:
             self._launchers.order(change.job_id, change.user, WithdrawOrder(change.id))
 
@@ -136,9 +136,9 @@ class Transitions:
             case ResizeState.RELEASING:
                 if held == set(change.target):
                     if change.failed:
-                        self.fail(change, now_s, outcome=ResizeOutcome.WITHDRAWN)
+                        self.fail(change, now_s, result=ResizeResult.WITHDRAWN)
                     else:
-                        self._changes.end(change, ResizeOutcome.COMPLETED, now_s)
+                        self._changes.end(change, ResizeResult.COMPLETED, now_s)
                 elif self._is_back(change):
                     self.fail(change, now_s, "the job runs on these nodes again")
                 elif now_s > change.until_s:
@@ -194,7 +194,7 @@ class Transitions:
         now_s = world.now_s
         used = set(result.nodes or ())
         if result.done and change.grows:
-            self._changes.end(change, ResizeOutcome.COMPLETED, now_s)
+            self._changes.end(change, ResizeResult.COMPLETED, now_s)
         elif result.done and not used <= set(change.target):
             self.fail(
                 change,
@@ -212,7 +212,7 @@ class Transitions:
                 change.target = change.before
                 self._changes.enter(change, ResizeState.VACATING, now_s)
             else:
-                self.fail(change, now_s, outcome=ResizeOutcome.WITHDRAWN)
+                self.fail(change, now_s, result=ResizeResult.WITHDRAWN)
 
 
 def _order(world: World, change: OpenResize) -> LauncherOrder:

@@ -64,12 +64,12 @@ class CycleMeter:
     def cycle(self, report: CycleReport) -> None:
         """Records a cycle."""
         metrics = self._metrics
-        for (outcome, code), count in report.outcomes.items():
-            metrics.decision_result(outcome, code, count)
+        for (result, code), count in report.results.items():
+            metrics.decision_result(result, code, count)
         if report.status is not None:
             self._status = report.status
         for entry in report.resizes:
-            metrics.resized(entry.direction, entry.outcome, entry.lasted_s)
+            metrics.resized(entry.direction, entry.result, entry.lasted_s)
         if report.published is None or report.decisions is None:
             metrics.need_full()
             return

@@ -209,16 +209,16 @@ class Metrics:
         self._hops.labels("before").inc(before)
         self._hops.labels("after").inc(after)
 
-    def resized(self, direction: str, outcome: str, lasted_s: int | None) -> None:
+    def resized(self, direction: str, result: str, lasted_s: int | None) -> None:
         """Counts a resize that began or ended.
 
         Args:
             direction: grow or shrink.
-            outcome: see `bridge.resizing.journal`.
+            result: see `bridge.resizing.journal`.
             lasted_s: from its decision to its end; None: not known.
         """
-        self._resizes.labels(direction, outcome).inc()
-        if outcome == "completed" and lasted_s is not None:
+        self._resizes.labels(direction, result).inc()
+        if result == "completed" and lasted_s is not None:
             self._adaptation.labels(direction).observe(lasted_s)
 
     def guest_started(self) -> None:
@@ -270,9 +270,9 @@ class Metrics:
         """Counts sent decisions."""
         self._decisions.labels(kind).inc(count)
 
-    def decision_result(self, outcome: str, code: int, count: int = 1) -> None:
+    def decision_result(self, result: str, code: int, count: int = 1) -> None:
         """Counts the results of decisions."""
-        self._decision_results.labels(outcome, str(code)).inc(count)
+        self._decision_results.labels(result, str(code)).inc(count)
 
     def started(self, partition: str, error_s: int) -> None:
         """Counts an announced start, with its error."""

@@ -251,9 +251,9 @@ def _user(number: int) -> str:
 def _prepare(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
     try:
-        verdict = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            damage = sqlite3.DatabaseError(verdict)
+        result = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if result != "ok":
+            damage = sqlite3.DatabaseError(result)
             damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise damage
         version = database.execute("PRAGMA user_version").fetchone()[0]

@@ -28,7 +28,7 @@ from bridge.lab.experiments.provenance import provenance, sha256_of, sources
 from bridge.lab.experiments.results import DONE, FAILED, CellResult, JobColumns, packed
 from bridge.lab.report.run import figures
 from bridge.lab.sim.runs.faults import Fault, recorded_outages
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.change_costs import JOIN
 from bridge.lab.sim.workloads.esp import ESP_NODES, esp
 from bridge.lab.sim.workloads.reading import read_workload
@@ -95,14 +95,14 @@ def simulated(cell: Cell) -> tuple[CellResult, JobColumns]:
         special=bool(planning), placed=False, recorded=outages,
     )  # fmt: skip
     with contextlib.redirect_stderr(io.StringIO()):  # workers share the terminal
-        ((outcome, run),) = replays.of([spec])
+        ((simulated, run),) = replays.of([spec])
     result = CellResult(
         cell,
         DONE,
         results=json.loads(json.dumps(figures(run))),
         machine={"name": machine.name, "processors": machine.processors},
     )
-    return result, _columns(outcome)
+    return result, _columns(simulated)
 
 
 def jobs_of(cell: Cell) -> int:
@@ -193,8 +193,8 @@ def _sharing(
     return workload, machine, planning
 
 
-def _columns(outcome: Outcome) -> JobColumns:
-    workload, schedule = outcome.workload, outcome.schedule
+def _columns(simulated: SimulationResult) -> JobColumns:
+    workload, schedule = simulated.workload, simulated.schedule
     judged = np.flatnonzero(schedule.finished)
     lag_s = 0.0 if schedule.lag_s is None else schedule.lag_s[judged]
     start_s, end_s = schedule.start_s[judged] + lag_s, schedule.end_s[judged] + lag_s

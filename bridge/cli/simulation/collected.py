@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from bridge.cli.simulation.outcomes import write_results, write_run
+from bridge.cli.simulation.run_results import write_results, write_run
 from bridge.errors import BridgeError, ConfigError
 from bridge.lab.report.run import Run
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import Trace
 from bridge.units import format_duration
 
@@ -26,7 +26,7 @@ class Collected:
     """The runs that are finished.
 
     Attributes:
-        outcomes, runs: in order.
+        results, runs: in order.
         summary: what all have in common, and whether these are all runs that were asked for.
         stopped: why there are not more; None: these are all.
     """
@@ -49,7 +49,7 @@ class Collected:
             directory: where they are kept; None: nowhere.
             quiet: standard output is for something else.
         """
-        self.outcomes: list[Outcome] = []
+        self.results: list[SimulationResult] = []
         self.runs: list[Run] = []
         self.stopped: BaseException | None = None
         self._trace, self._summary, self._wanted = trace, summary, wanted
@@ -60,7 +60,7 @@ class Collected:
         """The facts about the runs so far."""
         return {**self._summary, "complete": len(self.runs) == self._wanted}
 
-    def collect(self, results: Iterable[tuple[Outcome, Run]]) -> None:
+    def collect(self, results: Iterable[tuple[SimulationResult, Run]]) -> None:
         """Takes one after the other.
 
         Raises:
@@ -68,10 +68,10 @@ class Collected:
             ConfigError: the directory cannot be written.
         """
         try:
-            for outcome, run in results:
-                self.outcomes.append(outcome)
+            for result, run in results:
+                self.results.append(result)
                 self.runs.append(run)
-                self._keep(outcome, run)
+                self._keep(result, run)
                 self._tell(run)
         except (KeyboardInterrupt, BridgeError, MemoryError) as error:
             if not self.runs:
@@ -84,11 +84,11 @@ class Collected:
                     flush=True,
                 )
 
-    def _keep(self, outcome: Outcome, run: Run) -> None:
+    def _keep(self, result: SimulationResult, run: Run) -> None:
         if self._directory is None:
             return
         try:
-            write_run(self._directory, self._trace, outcome, run)
+            write_run(self._directory, self._trace, result, run)
             write_results(self._directory, self.runs, self.summary)
         except OSError as error:
             problem = f"cannot write there: {error.strerror}"

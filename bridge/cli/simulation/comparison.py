@@ -80,7 +80,7 @@ class DispatchResult:
     running: int
     nodes: int
     policy: str
-    verdict: PlanFigures
+    figures: PlanFigures
     decision_ms: float
     cpu_ms: float
     failed: bool
@@ -89,7 +89,7 @@ class DispatchResult:
 
     def objective(self, name: str) -> float:
         """One figure of the verdict."""
-        return self.verdict.costs[name]
+        return self.figures.costs[name]
 
 
 def bundled() -> Path:
@@ -177,7 +177,7 @@ def _result(
         running=len(snapshot.running),
         nodes=len(snapshot.nodes),
         policy=entry.name,
-        verdict=judge(snapshot, completed(snapshot, again.plan, entry.spec, recording.planning)),
+        figures=judge(snapshot, completed(snapshot, again.plan, entry.spec, recording.planning)),
         decision_ms=again.decision_ms,
         cpu_ms=again.cpu_ms,
         failed=again.failed,
@@ -230,7 +230,7 @@ def summary(
 
 def _plain(one: DispatchResult) -> dict[str, Any]:
     named = {key: _rounded(value) for key, value in vars(one).items() if key != "verdict"}
-    return named | {key: _rounded(value) for key, value in one.verdict.plain().items()}
+    return named | {key: _rounded(value) for key, value in one.figures.plain().items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -261,7 +261,7 @@ def _figures(
         "failed": sum(one.failed for one in own),
         "fallbacks": dict(Counter(one.fallback for one in own if one.fallback)),
         "gap_mean": statistics.fmean(gaps) if gaps else None,
-        "longest_wait_s": max(one.verdict.longest_wait_s for one in own),
+        "longest_wait_s": max(one.figures.longest_wait_s for one in own),
     }
 
 

@@ -28,14 +28,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
-from bridge.cli.simulation.outcomes import results_table, run_of, write_files
+from bridge.cli.simulation.run_results import results_table, run_of, write_files
 from bridge.errors import ControllerError, Unreachable
 from bridge.interpreter import python
 from bridge.lab.report.columns import milliseconds
 from bridge.lab.sim.runs.engine import simulate as run_simulation
-from bridge.lab.sim.runs.outcome import Outcome
-from bridge.lab.sim.runs.outcome import SimulationProgress as Point
 from bridge.lab.sim.runs.replay import replay, replay_depth
+from bridge.lab.sim.runs.simulation_result import SimulationProgress as Point
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import Trace, read_swf
 from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from
@@ -74,17 +74,17 @@ def demo(
         console.print(f"Service: process {service.process.pid} answers at {service.address}")
         with RemoteDecider(service.address) as remote:
             title = f"{POLICY}, through the service"
-            outcome = _replay(title, workload, system, remote.decide, console)
+            result = _replay(title, workload, system, remote.decide, console)
     took_s = time.monotonic() - began
     title = f"{POLICY}, without the service"
     alone = _replay(title, workload, system, Decider(build(PRESETS[POLICY])).decide, console)
-    easy_outcome = _easy(workload, system)
-    served = run_of(f"{POLICY} (service)", "service over gRPC", outcome)
-    easy = run_of("easy", "kernel replay", easy_outcome)
+    easy_result = _easy(workload, system)
+    served = run_of(f"{POLICY} (service)", "service over gRPC", result)
+    easy = run_of("easy", "kernel replay", easy_result)
     console.print()
     console.print(results_table([served, easy]))
-    same = int(np.sum(outcome.schedule.start_s == alone.schedule.start_s))
-    facts = _facts(trace, service.address, outcome, took_s, same)
+    same = int(np.sum(result.schedule.start_s == alone.schedule.start_s))
+    facts = _facts(trace, service.address, result, took_s, same)
     console.print()
     for key in ("decisions over the wire", "refused by the controller", "check"):
         console.print(f"{key}: {facts[key]}")
@@ -100,27 +100,27 @@ def demo(
         lead=lead,
         facts=facts,
         trace=trace,
-        outcomes=[outcome, easy_outcome],
+        results=[result, easy_result],
         runs=[served, easy],
         summary={"trace": _TRACE, "jobs": len(workload), "processors": system.processors},
         against=easy,
     )
     if page is not None:
         console.print(f"report: {page}")
-    if outcome.refusals or not outcome.schedule.finished.all() or same < len(workload):
+    if result.refusals or not result.schedule.finished.all() or same < len(workload):
         raise typer.Exit(1)
 
 
-def _easy(workload: Workload, system: System) -> Outcome:
+def _easy(workload: Workload, system: System) -> SimulationResult:
     depth = replay_depth(PRESETS["easy"], system)
     assert depth is not None  # a pool, and backfilling on counts
     return replay(workload, system, depth, placed=True)
 
 
 def _facts(
-    trace: Trace, address: str, outcome: Outcome, took_s: float, same: int
+    trace: Trace, address: str, result: SimulationResult, took_s: float, same: int
 ) -> Mapping[str, str]:
-    times = outcome.decision_ms
+    times = result.decision_ms
     return {
         "policy": (
             f"{POLICY}: jobs that have waited long for their length go first, and run times are "
@@ -133,9 +133,9 @@ def _facts(
             f"{len(times):,} in {took_s:.1f} s; mean {milliseconds(float(times.mean()))}, "
             f"99 % within {milliseconds(float(np.percentile(times, 99)))}, whole round trip"
         ),
-        "refused by the controller": f"{len(outcome.refusals):,}",
+        "refused by the controller": f"{len(result.refusals):,}",
         "check": (
-            f"{same:,} of {len(outcome.workload):,} jobs started in the same second as under "
+            f"{same:,} of {len(result.workload):,} jobs started in the same second as under "
             f"{POLICY} without service and wire"
         ),
     }
@@ -229,7 +229,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _replay(
     title: str, workload: Workload, system: System, decide: Decide, console: Console
-) -> Outcome:
+) -> SimulationResult:
     console.print(f"\n{title}:")
     with _live(console) as bars:
         task = bars.add_task("", total=len(workload), state="")

@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from bridge.cli.simulation.outcomes import run_of
+from bridge.cli.simulation.run_results import run_of
 from bridge.errors import ConfigError
 from bridge.lab.report.run import Run
 from bridge.lab.sim.corridor.power import PowerSetting
@@ -26,9 +26,9 @@ from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import Fault, random_faults
 from bridge.lab.sim.runs.ordered import replay_ordered, unordered_because
-from bridge.lab.sim.runs.outcome import Observe, Outcome
-from bridge.lab.sim.runs.outcome import SimulationProgress as Point
 from bridge.lab.sim.runs.replay import replay, replay_depth
+from bridge.lab.sim.runs.simulation_result import Observe, SimulationResult
+from bridge.lab.sim.runs.simulation_result import SimulationProgress as Point
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.policy import PolicySpec
@@ -43,7 +43,7 @@ MAX_PLACED = 50_000_000
 """Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
 
 
-_Fast = Callable[[Workload, System, bool, Observe], Outcome]
+_Fast = Callable[[Workload, System, bool, Observe], SimulationResult]
 """Replays jobs on a machine, with the nodes of each or not, and reports the progress."""
 
 
@@ -84,7 +84,7 @@ class Replays:
     placed: bool
     recorded: tuple[Fault, ...] = ()
 
-    def of(self, specs: Sequence[PolicySpec]) -> Iterator[tuple[Outcome, Run]]:
+    def of(self, specs: Sequence[PolicySpec]) -> Iterator[tuple[SimulationResult, Run]]:
         """One replay after the other, each given as soon as it is there; with progress.
 
         Raises:
@@ -94,7 +94,7 @@ class Replays:
 
     def _of(
         self, specs: Sequence[PolicySpec], chosen: Sequence[tuple[_Fast | None, str]]
-    ) -> Iterator[tuple[Outcome, Run]]:
+    ) -> Iterator[tuple[SimulationResult, Run]]:
         with _progress() as bars:
             for number, (spec, choice) in enumerate(zip(specs, chosen, strict=True), 1):
                 replayed, because = choice
@@ -104,22 +104,22 @@ class Replays:
                 if replayed is not None:
                     few = int(self.workload.processors.sum()) <= MAX_PLACED
                     placed = self.placed and few
-                    outcome = replayed(self.workload, self.machine, placed, observe)
-                    run = run_of(spec.name, "fast", outcome, because=because)
+                    result = replayed(self.workload, self.machine, placed, observe)
+                    run = run_of(spec.name, "fast", result, because=because)
                 else:
-                    outcome, run = self._by_cycle(spec, observe, because)
+                    result, run = self._by_cycle(spec, observe, because)
                 bars.update(task, completed=len(self.workload))
-                yield outcome, run
+                yield result, run
 
     def _by_cycle(
         self, spec: PolicySpec, observe: Callable[[Point], None], because: str
-    ) -> tuple[Outcome, Run]:
+    ) -> tuple[SimulationResult, Run]:
         workload, power = self.workload, self.power
         truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
         known = Environment(run_s=truth)
         decider = Decider(build(spec), seed=self.seed, site=self.rules, environment=known)
         origin_s = int(workload.submit_s[0])
-        outcome = simulate(
+        result = simulate(
             workload,
             self.machine,
             under_corridor(decider, power, origin_s) if power else decider.decide,
@@ -132,8 +132,8 @@ class Replays:
             power=power,
             watch=self._watch(),
         )
-        return outcome, run_of(
-            spec.name, "cycle", outcome, fell_back=decider.failures, because=because
+        return result, run_of(
+            spec.name, "cycle", result, fell_back=decider.failures, because=because
         )
 
     def _watch(self) -> Watch:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError
-from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.runs.sharing_measures import sharing_measures
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.sharing.interference import read_interference
 from bridge.lab.sim.sharing.setting import sharing_of
 from bridge.lab.sim.workloads.system import System
@@ -75,6 +75,6 @@ class SharingOptions:
         return 60 * minutes
 
 
-def shared(outcome: Outcome) -> dict[str, object]:
+def shared(result: SimulationResult) -> dict[str, object]:
     """The run's figures on sharing nodes; none if no job may."""
-    return {} if outcome.sharing is None else {"sharing": sharing_measures(outcome)}
+    return {} if result.sharing is None else {"sharing": sharing_measures(result)}

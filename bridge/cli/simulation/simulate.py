@@ -15,7 +15,7 @@ from bridge.cli.bundled import bundled
 from bridge.cli.invocation import given_arguments
 from bridge.cli.options import takes
 from bridge.cli.simulation.collected import Collected
-from bridge.cli.simulation.outcomes import backlog_of, results_table, write_files
+from bridge.cli.simulation.results import backlog_of, results_table, write_files
 from bridge.cli.simulation.policies import read_planning, read_policy
 from bridge.cli.simulation.replays import MAX_PLACED, Replays
 from bridge.cli.simulation.simulate_options import SimulateOptions
@@ -24,7 +24,7 @@ from bridge.lab.experiments.provenance import provenance, sha256_of
 from bridge.lab.report.run import Run, figures
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.runs.faults import recorded_outages
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.result import SimulationResult
 from bridge.lab.sim.runs.power_options import POWER_PAPER, paper_workload, powered
 from bridge.lab.sim.workloads.change_costs import JOIN, parse_change_cost
 from bridge.lab.sim.workloads.esp import ESP_NODES, as_trace, esp
@@ -62,7 +62,7 @@ def simulate(given: SimulateOptions) -> None:
         _show(setting, collected.runs)
     for what in setting.not_honoured:
         print(f"not honoured: {what}", file=sys.stderr)
-    code = _warn(collected.runs, collected.outcomes)
+    code = _warn(collected.runs, collected.results)
     if given.out is not None:
         _write(given.out, given, setting, collected)
     if collected.stopped is not None:
@@ -249,7 +249,7 @@ def _write(
         lead=f"{len(setting.workload):,} jobs replayed on {setting.machine.name}.",
         facts=_facts(trace, setting.workload, runs, given.seed),
         trace=trace,
-        outcomes=collected.outcomes,
+        results=collected.results,
         runs=runs,
         summary=collected.summary,
     )
@@ -298,21 +298,21 @@ def _show(setting: _Setting, runs: Sequence[Run]) -> None:
         print(f"\ndropped {len(trace.dropped):,} malformed lines; the first: {trace.dropped[0]}")
 
 
-def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> int:
+def _warn(runs: Sequence[Run], results: Sequence[SimulationResult]) -> int:
     """Prints what is wrong with the results; returns the exit code."""
     code = 0
-    for run, outcome in zip(runs, outcomes, strict=True):
+    for run, result in zip(runs, results, strict=True):
         lines = []
-        never = (outcome.schedule.start_s == NEVER) & ~outcome.cancelled
+        never = (result.schedule.start_s == NEVER) & ~result.cancelled
         if never.any():
             lines.append(f"{int(never.sum()):,} jobs never started")
         if fell_back := run.extra.get("fell_back"):
             lines.append(f"{fell_back} decisions fell back to the conservative plan")
-        if refused := outcome.refusals:
+        if refused := result.refusals:
             lines.append(f"{len(refused):,} decisions refused, the first {refused[0]}")
-        if (backlog := backlog_of(outcome)) is not None:
-            lines.append(backlog.sentence(stopped=outcome.stopped))
+        if (backlog := backlog_of(result)) is not None:
+            lines.append(backlog.sentence(stopped=result.stopped))
         for line in lines:
             print(f"warning: {run.policy}: {line}", file=sys.stderr)
-        code = STOPPED if outcome.stopped else code
+        code = STOPPED if result.stopped else code
     return code

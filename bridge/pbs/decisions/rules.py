@@ -129,9 +129,9 @@ def first_refusal(at: RuleInput, only: frozenset[str] = frozenset()) -> Refusal 
         at: the job, now.
         only: names of the rules that count; empty: all.
     """
-    for name, rule, outcome in RULES:
+    for name, rule, result in RULES:
         if only and name not in only:
             continue
         if why := rule(at):
-            return Refusal(outcome, 0, why)
+            return Refusal(result, 0, why)
     return None

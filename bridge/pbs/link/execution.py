@@ -133,7 +133,7 @@ def _result(decision: pb.Decision, refusal: Refusal) -> pb.Fate:
     return pb.Fate(
         decision_id=decision.id,
         job_id=decision.job_id,
-        outcome=refusal.outcome,
+        outcome=refusal.result,
         code=refusal.code,
         text=refusal.text,
     )

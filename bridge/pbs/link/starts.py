@@ -79,8 +79,8 @@ class OpenStarts:
         """
         results = []
         for job_id, start in list(self._open.items()):
-            outcome, why = _outcome(start, jobs.get(job_id), now)
-            if outcome is None:
+            result, why = _result(start, jobs.get(job_id), now)
+            if result is None:
                 if now - start.requested_s >= DEADLINE_S and not start.late:
                     self._open[job_id] = replace(start, late=True)
                 continue
@@ -89,7 +89,7 @@ class OpenStarts:
                 pb.Fate(
                     decision_id=start.decision_id,
                     job_id=start.wire_id,
-                    outcome=outcome,
+                    outcome=result,
                     text=why,
                 )
             )
@@ -140,7 +140,7 @@ def _holds(job: Attributes) -> bool:
     return text(job, "job_state") in {"R", "E", "S", "U"} and bool(text(job, "exec_vnode"))
 
 
-def _outcome(start: Open, job: Attributes | None, now: float) -> "tuple[pb.Outcome | None, str]":
+def _result(start: Open, job: Attributes | None, now: float) -> "tuple[pb.Outcome | None, str]":
     fresh = now - start.requested_s < GRACE_S
     if job is None:
         # A task appears only when it starts; a job that is gone has ended.

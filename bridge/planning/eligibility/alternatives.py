@@ -131,11 +131,11 @@ class Eligibility:
         found: list[Alternative] = []
         refusal: Reason | None = None
         for index in parts:
-            outcome = self._in(row, index, matching)
-            if isinstance(outcome, Reason):
-                refusal = refusal or outcome
+            result = self._in(row, index, matching)
+            if isinstance(result, Reason):
+                refusal = refusal or result
             else:
-                found.extend(outcome)
+                found.extend(result)
         if found:
             return tuple(found)
         word = dialect_of(self._snapshot).words.partition
@@ -152,7 +152,7 @@ class Eligibility:
         if not part.up:
             return Reason(ReasonCode.PARTITION, f"{words.partition} {part.name} is down")
         length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
-        requested_s = int(jobs.min_time_s[row])
+        requested_s = int(jobs.least_time_s[row])
         min_s = min(requested_s, length_s) if requested_s > 0 else length_s
         if part.max_time_s and min_s > part.max_time_s:
             text = f"{words.time_limit} exceeds that of {words.partition} {part.name}"

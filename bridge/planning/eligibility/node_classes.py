@@ -149,5 +149,5 @@ def mask_of(n_nodes: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 def _evaluate(matches: Matches, features: tuple[frozenset[str], ...]) -> NDArray[np.bool_]:
     """Evaluates a constraint once per distinct set of features."""
-    verdict = {distinct: matches(distinct) for distinct in set(features)}
-    return np.fromiter((verdict[f] for f in features), dtype=bool, count=len(features))
+    result = {distinct: matches(distinct) for distinct in set(features)}
+    return np.fromiter((result[f] for f in features), dtype=bool, count=len(features))

@@ -18,11 +18,11 @@ def members(nodes: NodeSet, snapshot: Snapshot) -> NDArray[np.bool_]:
         meant &= np.isin(np.array(table.names), np.array(nodes.names))
     if nodes.features:
         alternatives = parse_features(nodes.features)
-        verdict = {
+        result = {
             features: any(matches(features) for matches in alternatives)
             for features in set(table.features)
         }
-        meant &= np.array([verdict[features] for features in table.features], dtype=bool)
+        meant &= np.array([result[features] for features in table.features], dtype=bool)
     if nodes.having:
         name = plain_name(nodes.having)
         known = name in snapshot.resources

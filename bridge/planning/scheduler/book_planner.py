@@ -307,14 +307,14 @@ class BookPlanner:
         )
         known = np.array([number.get(key, -1) for key in former.constraint_keys], dtype=np.int32)
         constraint = known[former.constraint[kept.row]]
-        verdict = former.blocked[kept.row]
-        lapsed = (verdict == Blocked.COUNTER) & (constraint < 0)
-        verdict = np.where(lapsed, Blocked.NODES_BUSY, verdict)
+        result = former.blocked[kept.row]
+        lapsed = (result == Blocked.COUNTER) & (constraint < 0)
+        result = np.where(lapsed, Blocked.NODES_BUSY, result)
         now = kept.start_s == self._now_s
         booked.start_s[requested] = kept.start_s
         booked.alternative[requested] = kept.candidate - self._candidates.first[requested]
         booked.position[requested] = kept.position
-        booked.blocked[requested] = np.where(now, Blocked.STARTS_NOW, verdict)
+        booked.blocked[requested] = np.where(now, Blocked.STARTS_NOW, result)
         booked.constraint[requested] = constraint
 
     def hand_over(self, requested: NDArray[np.intp]) -> Handover:

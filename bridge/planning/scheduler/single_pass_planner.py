@@ -184,9 +184,9 @@ class SinglePassPlanner:
         rows = self._rows
         assert rows.kept is not None
         assert rows.lowered is not None
-        rows.kept.table.tell(rows.lowered, found, self._order, rows.reasons, self._verdict)
+        rows.kept.table.tell(rows.lowered, found, self._order, rows.reasons, self._waits_for)
 
-    def _verdict(self, one: int, at: int, code: int, fit_now: int) -> Reason:
+    def _waits_for(self, one: int, at: int, code: int, fit_now: int) -> Reason:
         """Why one of the plannable rows waits; `at`: the alternative that the verdict is about."""
         rows, alternatives = self._rows, self._rows.alternatives
         return self._explainer.blocked(
@@ -216,13 +216,13 @@ class SinglePassPlanner:
         known: dict[tuple[object, ...], Reason] = {}
         explainer = self._explainer
         jobs = rows.job[rows.plannable[position]]
-        verdicts = zip(*(c.tolist() for c in columns), strict=True)
-        told = zip(position.tolist(), jobs.tolist(), verdicts, explainer.alike(jobs), strict=True)
-        for n, (one, job, verdict, alike) in enumerate(told):
-            key = (verdict, alike)
+        results = zip(*(c.tolist() for c in columns), strict=True)
+        told = zip(position.tolist(), jobs.tolist(), results, explainer.alike(jobs), strict=True)
+        for n, (one, job, result, alike) in enumerate(told):
+            key = (result, alike)
             reason = known.get(key)
             if reason is None:
-                partition, min_nodes, code, fit_now, counter, _ = verdict
+                partition, min_nodes, code, fit_now, counter, _ = result
                 if code == Blocked.TOO_LATE:
                     reason = rows.missed(
                         one,

@@ -115,20 +115,20 @@ class StartSearch:
     ) -> Obstacle:
         """Why a row does not start now, for its first candidate that could ever run."""
         all_ = self._candidates
-        verdicts: list[Obstacle] = []
+        results: list[Obstacle] = []
         for candidate in all_.runnable(requested) if candidates is None else candidates:
             choice = all_.choices.first(candidate)
-            verdict = self._book.why(
+            result = self._book.why(
                 all_.request_of(choice),
                 int(all_.length_s[candidate]),
                 all_.terms_of(choice),
                 begin_s,
                 latest_s,
             )
-            verdicts.append(Obstacle(candidate, *verdict))
-            if verdict[0] not in _IMPOSSIBLE:
+            results.append(Obstacle(candidate, *result))
+            if result[0] not in _IMPOSSIBLE:
                 break
-        return verdicts[0] if verdicts[-1].blocked in _IMPOSSIBLE else verdicts[-1]
+        return results[0] if results[-1].blocked in _IMPOSSIBLE else results[-1]
 
     def kept_out(self, requested: int) -> tuple[Closure, ...]:
         """The FreePools of nodes without which an unplaceable row could be placed.

@@ -125,7 +125,7 @@ class Comparison:
         )
         return following.after(at_s, work, guest_ms, now_s)
 
-    def verdict(self, bound: float) -> ComparisonResult:
+    def result(self, bound: float) -> ComparisonResult:
         """What is known so far (rules 2 to 4).
 
         Args:

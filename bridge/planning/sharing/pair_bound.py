@@ -187,24 +187,24 @@ class PairBound:
             if pair.unknown >= 2 * MAX_UNKNOWN:
                 return pair, UNKNOWN
             return pair, ""
-        verdict = comparison.verdict(bound)
-        if not verdict.over:
+        result = comparison.result(bound)
+        if not result.over:
             return replace(pair, comparison=comparison), ""
         doubt = pair.suspicion
         pair = replace(pair, comparison=None, compare_s=self._pairs.now_s + QUIET_S)
-        if verdict.found is None or verdict.alone is None:
+        if result.found is None or result.alone is None:
             if comparison.suspect == 1 and len(comparison.rates) >= 2 * MAX_TURNS:
                 return self._begun(guest, pair, suspect=2), ""
             if comparison.suspect and doubt is not None:
                 harm = HostSlowdown(doubt.harm_permille / 1000, 0.0)
                 return self._learner.confirm_suspicion(guest, pair), too_slow(harm, bound)
             return self._measurements.restarted(guest, pair), ""
-        self._measurements.replace_rate_alone(guest, verdict.alone)
+        self._measurements.replace_rate_alone(guest, result.alone)
         for other, each in self._others(guest):
             fresh = replace(self._measurements.restarted(other, each), floor_s=0, suspicion=None)
             self._records.keep(other, fresh)
         pair = replace(pair, floor_s=0, suspicion=None, blame=1000)
-        pair = self._learner.learn(guest, pair, verdict.found, bound, cpus=comparison.guest_cpus)
-        if verdict.harmful:
+        pair = self._learner.learn(guest, pair, result.found, bound, cpus=comparison.guest_cpus)
+        if result.harmful:
             return self._floored(guest, pair), ""
         return self._measurements.restarted(guest, pair), ""

@@ -185,10 +185,10 @@ class LoweredFreePools:
             pools.append((at, [self._chunk(access) for access in chunked]))
             columns.append(self._lets_in(plain, requests))
             columns += [self._meets(access, requests) for access in chunked]
-        verdicts = np.array(columns, dtype=bool).reshape(len(columns), n_jobs).T
+        results = np.array(columns, dtype=bool).reshape(len(columns), n_jobs).T
         known: dict[bytes, JobClosures] = {}
         found = []
-        for row in verdicts:
+        for row in results:
             key = row.tobytes()
             if key not in known:
                 known[key] = tuple(_gates(pools, row.tolist()))
@@ -233,13 +233,13 @@ class LoweredFreePools:
 
 
 def _gates(
-    pools: Sequence[tuple[int, list[tuple[tuple[int, int, int], ...]]]], verdicts: list[bool]
+    pools: Sequence[tuple[int, list[tuple[tuple[int, int, int], ...]]]], results: list[bool]
 ) -> Iterator[JobClosure]:
     """The closures of a job with these verdicts: each pool for all of it, then by condition.
 
     A condition on chunks applies if the job meets the rest of its item.
     """
-    rest = iter(verdicts)
+    rest = iter(results)
     for at, chunked in pools:
         open_to_all = next(rest)
         conditions = tuple(condition for condition in chunked if next(rest))

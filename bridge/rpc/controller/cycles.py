@@ -53,7 +53,7 @@ MAX_HEARD = 100_000
 LARGEST_STATUS = 1e12
 """Seconds or milliseconds; nothing larger is accepted."""
 
-OUTCOMES = {
+RESULTS = {
     pb.OUTCOME_APPLIED: "applied",
     pb.OUTCOME_STALE: "stale",
     pb.OUTCOME_REFUSED: "refused",
@@ -80,7 +80,7 @@ class CycleReport:
         wall_s: time from report to reply.
         plan_s: of it, time to plan.
         decisions: the reply.
-        outcomes: (outcome, code) of the results that came in, counted.
+        results: (outcome, code) of the results that came in, counted.
         happened: starts, departures and promises; None: a full report was requested instead.
         published: the cycle itself; None: a full report was requested instead.
         telemetry: statistics of its stages.
@@ -90,7 +90,7 @@ class CycleReport:
     wall_s: float
     plan_s: float
     decisions: Decisions | None
-    outcomes: Counter[tuple[str, int]]
+    results: Counter[tuple[str, int]]
     happened: Happened | None
     status: pb.ControllerStatus | None
     published: Published | None
@@ -182,7 +182,7 @@ class Cycles:
         self._observers = observers
         self._overlay = overlay
         self._heard: dict[int, None] = {}
-        self._outcomes: Counter[tuple[str, int]] = Counter()
+        self._result_counts: Counter[tuple[str, int]] = Counter()
         self._applied: dict[str, OpenStart] = {}
         self.lock = threading.Lock()
 
@@ -379,7 +379,7 @@ class Cycles:
 
     def _outcomes_told(self) -> Counter[tuple[str, int]]:
         """Returns the results received since the last call."""
-        told, self._outcomes = self._outcomes, Counter()
+        told, self._result_counts = self._result_counts, Counter()
         return told
 
     def _take_results(self, request: pb.CycleRequest) -> None:
@@ -390,22 +390,22 @@ class Cycles:
             while len(self._heard) >= MAX_HEARD:
                 del self._heard[next(iter(self._heard))]
             self._heard[result.decision_id] = None
-            name = OUTCOMES.get(result.outcome, "unknown")
+            name = RESULTS.get(result.outcome, "unknown")
             if self.orders.close(result):
                 continue
             if self._adjustments.close(result, request.now_s) or self._extensions.close(
                 result, request.now_s
             ):
-                self._outcomes[name, 0 if name == "applied" else result.code] += 1
+                self._result_counts[name, 0 if name == "applied" else result.code] += 1
                 continue
             start = self._announcements.close(result.decision_id)
             if name == "applied":
-                self._outcomes[name, 0] += 1
+                self._result_counts[name, 0] += 1
                 if start is not None:
                     self._applied[start.job_id] = start
                     self._offers.forget(start.job_id)
                 continue
-            self._outcomes[name, self.counts.refuse(name, result.code)] += 1
+            self._result_counts[name, self.counts.refuse(name, result.code)] += 1
             if start is not None:
                 text = result.text or f"the start was {name}"
                 if not start.is_choice:

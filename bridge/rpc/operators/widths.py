@@ -19,7 +19,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import kept_of
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import AtWidth, curve
-from bridge.resizing.journal import JournalEntry, ResizeOutcome
+from bridge.resizing.journal import JournalEntry, ResizeResult
 from bridge.resizing.overlay import Shown
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
@@ -102,7 +102,7 @@ def last_resize(entry: JournalEntry | None) -> pb.LastResize | None:
     return pb.LastResize(
         from_nodes=entry.before,
         to_nodes=entry.after,
-        outcome=entry.outcome.value,
+        outcome=entry.result.value,
         at_s=entry.at_s,
         lasted_s=entry.lasted_s,
         reason=entry.reason,
@@ -127,7 +127,7 @@ def last_line(last: pb.LastResize, now_s: int) -> str:
     verb = "grow" if last.to_nodes > last.from_nodes else "shrink"
     why = f": {last.reason}" if last.reason else ""
     took = f" {last.lasted_s} s after it was decided," if last.HasField("lasted_s") else ""
-    was = last.outcome if last.outcome == ResizeOutcome.FAILED else f"was {last.outcome}"
+    was = last.outcome if last.outcome == ResizeResult.FAILED else f"was {last.outcome}"
     change = f"{verb} from {last.from_nodes} to {last.to_nodes} nodes"
     return f"its last change, to {change}, {was}{took} {ago} ago{why}"
 

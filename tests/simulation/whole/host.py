@@ -380,8 +380,8 @@ class Host:
 
     def cycle(self, report: CycleReport) -> None:
         """Takes note of a finished cycle (`bridge.rpc.controller.cycles.Observer`)."""
-        if report.outcomes:
-            counted = {f"{name} {code}": n for (name, code), n in report.outcomes.items()}
+        if report.results:
+            counted = {f"{name} {code}": n for (name, code), n in report.results.items()}
             self._note("counted", call=self._call, life=self._life, counted=counted)
         if report.happened is not None:
             self._store.took(report.happened)

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.resizing.journal import MAX_UNTOLD, ResizeOutcome
+from bridge.resizing.journal import MAX_UNTOLD, ResizeResult
 from tests.properties.test_resizing_runtime import EVENTS, NAMES, Cluster, play
 
 
@@ -18,7 +18,7 @@ def settle(cluster, willing=True):
 
 def noted(cluster):
     return [
-        (entry.outcome, entry.direction, entry.before, entry.after)
+        (entry.result, entry.direction, entry.before, entry.after)
         for entry in cluster.runtime.journal.take()
     ]
 
@@ -26,15 +26,15 @@ def noted(cluster):
 def test_resizes_that_are_completed():
     cluster = Cluster()
     cluster.cycle(NAMES[:5])
-    assert noted(cluster) == [(ResizeOutcome.REQUESTED, "grow", 2, 5)]
+    assert noted(cluster) == [(ResizeResult.REQUESTED, "grow", 2, 5)]
     settle(cluster)
-    assert noted(cluster) == [(ResizeOutcome.COMPLETED, "grow", 2, 5)]
+    assert noted(cluster) == [(ResizeResult.COMPLETED, "grow", 2, 5)]
     assert noted(cluster) == []
     began_s = cluster.now_s
     cluster.cycle(NAMES[:1])
     settle(cluster)
     last = cluster.runtime.journal.last["m"]
-    assert (last.outcome, last.direction) == (ResizeOutcome.COMPLETED, "shrink")
+    assert (last.result, last.direction) == (ResizeResult.COMPLETED, "shrink")
     assert last.lasted_s == last.at_s - began_s
 
 
@@ -43,7 +43,7 @@ def test_what_the_application_refuses_is_withdrawn():
         cluster = Cluster()
         cluster.cycle(want)
         settle(cluster, willing=False)
-        assert noted(cluster)[1] == (ResizeOutcome.WITHDRAWN, direction, 2, len(want))
+        assert noted(cluster)[1] == (ResizeResult.WITHDRAWN, direction, 2, len(want))
         assert "the application will not" in cluster.runtime.journal.last["m"].reason
 
 
@@ -52,7 +52,7 @@ def test_what_the_controller_refuses_failed():
     cluster.mood = "refuses"
     cluster.cycle(NAMES[:4])
     cluster.cycle()
-    assert noted(cluster)[1][0] == ResizeOutcome.FAILED
+    assert noted(cluster)[1][0] == ResizeResult.FAILED
     assert cluster.runtime.journal.last["m"].reason == "refused by the controller: planted"
 
 
@@ -72,7 +72,7 @@ def test_each_resize_is_over_once(events):
     for name, value in events:
         play(cluster, name, value)
     entries = cluster.runtime.journal.take()
-    requested = sum(entry.outcome == ResizeOutcome.REQUESTED for entry in entries)
+    requested = sum(entry.result == ResizeResult.REQUESTED for entry in entries)
     under_way = len(cluster.runtime.changes)
     # A launcher that comes back may name nodes that make a change of their own.
     assert len(entries) - requested + under_way >= requested

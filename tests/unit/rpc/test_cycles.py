@@ -166,7 +166,7 @@ def test_outcomes_that_come_again_count_once():
     cycles.run(a_full(jobs, generation=10, fates=results, now_s=NOW_S + 1))
     cycles.run(a_delta(10, fates=results, now_s=NOW_S + 2))
     assert cycles.counts.refusals == {"refused 7": 1}
-    outcomes = sum((report.outcomes for report in seen.reports), Counter())
+    outcomes = sum((report.results for report in seen.reports), Counter())
     assert outcomes == {("applied", 0): 1, ("refused", 7): 1}
     # Job 1 ran and ended between two reports; what was heard before need_full is not lost.
     assert [report.happened.started for report in seen.reports if report.happened] == [
@@ -189,7 +189,7 @@ def test_outcomes_of_a_cycle_that_failed_are_told_with_the_next():
     with pytest.raises(PolicyError):
         cycles.run(a_full(fates=results))
     cycles.run(a_full(generation=2, fates=results))
-    assert seen.reports[0].outcomes == {("stale", 0): 1}
+    assert seen.reports[0].results == {("stale", 0): 1}
 
 
 def test_numbers_of_a_status_are_made_sound():

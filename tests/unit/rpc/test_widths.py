@@ -13,7 +13,7 @@ from bridge.model.rules.limits import ConsumerKind
 from bridge.model.rules.resize_limits import ResizeBounds, ResizeLimit
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
-from bridge.resizing.journal import JournalEntry, ResizeOutcome
+from bridge.resizing.journal import JournalEntry, ResizeResult
 from bridge.resizing.overlay import Shown
 from bridge.rpc.operators.widths import _TEXTS, last_line, last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
@@ -85,9 +85,7 @@ def test_a_limit_of_the_site_is_told_in_its_own_words():
 
 def test_the_last_resize_is_told_with_what_became_of_it():
     assert last_resize(None) is None
-    entry = JournalEntry(
-        "m", ResizeOutcome.FAILED, 2, 4, 940, 15, "refused by the controller: busy"
-    )
+    entry = JournalEntry("m", ResizeResult.FAILED, 2, 4, 940, 15, "refused by the controller: busy")
     assert last_line(last_resize(entry), NOW_S) == (
         "its last change, to grow from 2 to 4 nodes, failed 15 s after it was decided, 1 min ago: "
         "refused by the controller: busy"
@@ -95,7 +93,7 @@ def test_the_last_resize_is_told_with_what_became_of_it():
     old = last_resize(replace(entry, lasted_s=None, reason=""))
     assert not old.HasField("lasted_s")
     assert "decided" not in last_line(old, NOW_S)
-    done = last_resize(replace(entry, outcome=ResizeOutcome.COMPLETED, reason=""))
+    done = last_resize(replace(entry, result=ResizeResult.COMPLETED, reason=""))
     assert "nodes, was completed 15 s" in last_line(done, NOW_S)
 
 

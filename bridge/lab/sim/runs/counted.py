@@ -21,9 +21,9 @@ from bridge.dialect import dialect_named
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.cluster.ended_jobs import EndedJobs
 from bridge.lab.sim.runs.backlog import Watch
-from bridge.lab.sim.runs.outcome import Observe, Outcome, SimulationProgress
 from bridge.lab.sim.runs.patience import Patience
-from bridge.lab.sim.runs.replay import outcome_of
+from bridge.lab.sim.runs.replay import result_of
+from bridge.lab.sim.runs.simulation_result import Observe, SimulationProgress, SimulationResult
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
@@ -119,14 +119,14 @@ class Counted(ABC):
             The started jobs, and the earliest start that was promised for later.
         """
 
-    def outcome(self, system: System, *, placed: bool) -> Outcome:
+    def result(self, system: System, *, placed: bool) -> SimulationResult:
         """The result of the run, when it has ended.
 
         Args:
             system: the pool.
             placed: also determine which nodes each job held.
         """
-        return outcome_of(
+        return result_of(
             self.workload,
             system,
             start_s=self.start_s,

@@ -37,9 +37,9 @@ from bridge.lab.sim.runs.dependencies import Dependencies
 from bridge.lab.sim.runs.execution import Execution
 from bridge.lab.sim.runs.faults import Fault, FaultKind
 from bridge.lab.sim.runs.history import RunHistory
-from bridge.lab.sim.runs.outcome import Observe, Outcome, SimulationProgress
 from bridge.lab.sim.runs.patience import Patience
 from bridge.lab.sim.runs.shared_execution import SharedExecution
+from bridge.lab.sim.runs.simulation_result import Observe, SimulationProgress, SimulationResult
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.job import Ending
@@ -62,7 +62,7 @@ def simulate(
     decision_s: float | None = 0.0,
     power: PowerSetting | None = None,
     watch: Watch | None = None,
-) -> Outcome:
+) -> SimulationResult:
     """Runs a workload on a system, deciding by `decide`.
 
     Args:
@@ -128,7 +128,7 @@ class _Run:
         self.due: _Due | None = None
         self.owed = False
 
-    def to_the_end(self, watch: Watch | None) -> Outcome:
+    def to_the_end(self, watch: Watch | None) -> SimulationResult:
         while (now_s := self._next_s()) != NEVER:
             if watch is not None and watch.hopeless(self.controller.waiting):
                 break
@@ -152,8 +152,8 @@ class _Run:
                 self.meter.read(now_s)
             self.wake_s = self._next_decision_s(now_s, changed)
         power = None if self.meter is None else self.meter.log()
-        outcome = self.history.outcome(self.execution, self.controller.plans.refusals, power)
-        return replace(outcome, stopped=watch is not None and watch.ended)
+        result = self.history.result(self.execution, self.controller.plans.refusals, power)
+        return replace(result, stopped=watch is not None and watch.ended)
 
     def _next_decision_s(self, now_s: int, changed: int) -> int:
         """When to decide next, event or not (rules 3 and 7)."""

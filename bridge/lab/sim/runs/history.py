@@ -8,7 +8,7 @@ from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.plan_application import PlanRefusal
 from bridge.lab.sim.corridor.power import PowerLog
 from bridge.lab.sim.runs.execution import Execution
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.measures import ExecutedSchedule
@@ -105,9 +105,9 @@ class RunHistory:
         elif np.count_nonzero(waits):
             self._promises.announce(jobs[waits], start_s[waits], now_s)
 
-    def outcome(
+    def result(
         self, execution: Execution, refusals: list[PlanRefusal], power: PowerLog | None
-    ) -> Outcome:
+    ) -> SimulationResult:
         """The result of the simulation.
 
         Args:
@@ -117,7 +117,7 @@ class RunHistory:
         """
         workload, allocations = self._workload, self._allocations
         widths = np.fromiter(map(len, allocations), dtype=np.int64, count=len(workload))
-        return Outcome(
+        return SimulationResult(
             workload,
             self._system,
             ExecutedSchedule(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bridge.core import UNLIMITED, NodeProblem, plan_counts
 from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.counted import Counted, Running
-from bridge.lab.sim.runs.outcome import Observe, Outcome
+from bridge.lab.sim.runs.simulation_result import Observe, SimulationResult
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.job import JobTable
@@ -65,7 +65,7 @@ def replay_ordered(
     placed: bool = False,
     watch: Watch | None = None,
     observe: Observe | None = None,
-) -> Outcome:
+) -> SimulationResult:
     """Replays a workload on a pool.
 
     Args:
@@ -81,7 +81,7 @@ def replay_ordered(
     run = kind(workload, system, spec, seed)
     run.watch, run.observe = watch, observe
     run.to_the_end()
-    return run.outcome(system, placed=placed)
+    return run.result(system, placed=placed)
 
 
 class _Columns:

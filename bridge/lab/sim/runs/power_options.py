@@ -10,8 +10,8 @@ from bridge.extensions.power.measures import PowerMeasures, power_measures
 from bridge.lab.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.steps import read_corridor, watts
-from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.runs.power_oracle import Configurations, judges
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.job_power import by_application
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.rules.node_set import NodeSet
@@ -121,18 +121,18 @@ def _node(text: str) -> NodePower:
     return NodePower("all nodes", NodeSet(), idle_w, max_w)
 
 
-def measured(outcome: Outcome) -> PowerMeasures | None:
+def measured(result: SimulationResult) -> PowerMeasures | None:
     """The measures of power of a run; None: power was not computed."""
-    log = outcome.power
+    log = result.power
     if log is None:
         return None
-    exists = Configurations.of(outcome, log).exists if judges(outcome) else None
-    submitted_s = outcome.workload.submit_s.tolist()
-    return power_measures(log.until(end_s(outcome)), log.bounds, exists, submitted_s)
+    exists = Configurations.of(result, log).exists if judges(result) else None
+    submitted_s = result.workload.submit_s.tolist()
+    return power_measures(log.until(end_s(result)), log.bounds, exists, submitted_s)
 
 
-def end_s(outcome: Outcome) -> int:
+def end_s(result: SimulationResult) -> int:
     """The last end of a run."""
-    schedule = outcome.schedule
+    schedule = result.schedule
     ends_s = schedule.end_s[schedule.finished]
     return int(ends_s.max()) if len(ends_s) else int(schedule.submit_s.max())

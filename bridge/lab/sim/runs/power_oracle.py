@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.lab.sim.corridor.power import PowerLog
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.job import WidthRule
 
@@ -59,10 +59,10 @@ class Configurations:
         self._at_s = {job: [each.at_s for each in one] for job, one in log.held.items()}
 
     @classmethod
-    def of(cls, outcome: Outcome, log: PowerLog) -> "Configurations":
+    def of(cls, result: SimulationResult, log: PowerLog) -> "Configurations":
         """Those of a simulation of a machine that is judged (`judges`)."""
-        nodes = int(outcome.system.nodes.usable.sum())
-        return cls(outcome.workload, log, nodes, outcome.cancelled)
+        nodes = int(result.system.nodes.usable.sum())
+        return cls(result.workload, log, nodes, result.cancelled)
 
     def exists(self, at_s: int, lower_w: int, upper_w: int) -> bool:
         """Whether a configuration kept these bounds at an instant."""
@@ -97,9 +97,9 @@ class Configurations:
         return [(width, width * beyond_w) for width in sorted(widths)]
 
 
-def judges(outcome: Outcome) -> bool:
+def judges(result: SimulationResult) -> bool:
     """Whether the machine of a run is one that is judged."""
-    return outcome.system.pool and outcome.workload.requests is None
+    return result.system.pool and result.workload.requests is None
 
 
 def allowed_widths(workload: Workload, job: int) -> list[int]:

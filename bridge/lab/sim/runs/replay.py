@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, map_counts, replay_counts
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.measures import ExecutedSchedule
@@ -39,7 +39,9 @@ def replay_depth(spec: PolicySpec, system: System) -> int | None:
     return depth if isinstance(depth, int) else UNLIMITED
 
 
-def replay(workload: Workload, system: System, depth: int, *, placed: bool = False) -> Outcome:
+def replay(
+    workload: Workload, system: System, depth: int, *, placed: bool = False
+) -> SimulationResult:
     """Replays a workload on a pool.
 
     Args:
@@ -56,7 +58,7 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         system.processors,
         depth,
     )
-    return outcome_of(
+    return result_of(
         workload,
         system,
         start_s=found.start,
@@ -67,7 +69,7 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
     )
 
 
-def outcome_of(
+def result_of(
     workload: Workload,
     system: System,
     *,
@@ -77,18 +79,18 @@ def outcome_of(
     predicted_s: NDArray[np.int64],
     placed: bool,
     stopped: bool = False,
-) -> Outcome:
+) -> SimulationResult:
     """The outcome of a replay on counts.
 
     Args:
         workload: the jobs; all columns below are of their length.
         system: a pool.
         start_s: when each started.
-        promise: see `Outcome.promise`.
+        promise: see `SimulationResult.promise`.
         decision_ms: (n_decisions,).
-        predicted_s: see `Outcome.predicted_s`.
+        predicted_s: see `SimulationResult.predicted_s`.
         placed: also find out which nodes each job held.
-        stopped: see `Outcome.stopped`.
+        stopped: see `SimulationResult.stopped`.
     """
     n_jobs = len(workload)
     end_s = np.where(start_s == NEVER, NEVER, start_s + workload.runtime_s)
@@ -104,7 +106,7 @@ def outcome_of(
             np.zeros(1, dtype=np.int64),
             np.zeros(0, dtype=np.int32),
         )
-    return Outcome(
+    return SimulationResult(
         workload,
         system,
         ExecutedSchedule(system.processors, workload.submit_s, start_s, end_s, workload.processors),

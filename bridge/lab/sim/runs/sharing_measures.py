@@ -25,26 +25,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.sharing.progress import BOUND
 from bridge.measures import makespan_s
 
 __all__ = ["BOUND", "sharing_measures"]
 
 
-def sharing_measures(outcome: Outcome) -> dict[str, Any]:
+def sharing_measures(result: SimulationResult) -> dict[str, Any]:
     """The measures of the module's table.
 
     Args:
-        outcome: with `Outcome.sharing`, all jobs ended.
+        result: with `SimulationResult.sharing`, all jobs ended.
     """
-    log, schedule, workload = outcome.sharing, outcome.schedule, outcome.workload
+    log, schedule, workload = result.sharing, result.schedule, result.workload
     assert log is not None
     guest = log.host >= 0
     host = ~guest & (log.shared_s > 0)
     slower = log.lost_s / workload.runtime_s
     span_s = max(makespan_s(schedule), 1)
-    widths = np.diff(outcome.indptr)
+    widths = np.diff(result.indptr)
     ran_s = np.where(schedule.finished, schedule.end_s - schedule.start_s, 0)
     limit_s = workload.time_limit_s
     late, in_time = ran_s > limit_s + log.extended_s, workload.runtime_s <= limit_s
@@ -53,9 +53,9 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
         "guests": int(guest.sum()),
         "hosts": int(host.sum()),
         "pair_h": round(float(log.shared_s[guest].sum()) / 3600, 2),
-        "cpu_use": round(float(log.cpu_s.sum()) / (outcome.system.processors * span_s), 4),
+        "cpu_use": round(float(log.cpu_s.sum()) / (result.system.processors * span_s), 4),
         "memory_use": round(
-            float((log.memory_s * widths).sum()) / (len(outcome.system.nodes) * span_s), 4
+            float((log.memory_s * widths).sum()) / (len(result.system.nodes) * span_s), 4
         ),
         "host_slowdown": _spread(slower[host]),
         "guest_slowdown": _spread(slower[guest]),

@@ -43,15 +43,15 @@ def test_a_chunk_may_use_several_vnodes_of_one_host():
     )
     run = ask(LastCheck(tables), "1.srv", "n4")
     assert run.exec_vnode == "(n4[0]:ncpus=2+n4[1]:ncpus=2+n4[2]:ncpus=1)"
-    assert ask(LastCheck(tables), "2.srv", "n4").outcome == pb.OUTCOME_BUSY
+    assert ask(LastCheck(tables), "2.srv", "n4").result == pb.OUTCOME_BUSY
 
 
 def test_what_is_admitted_is_booked_until_it_is_withdrawn():
     jobs = {"1.srv": a_job("1:ncpus=3"), "2.srv": a_job("1:ncpus=3")}
     check = LastCheck(some_tables(jobs))
     run = ask(check, "1.srv", "n1")
-    assert ask(check, "2.srv", "n1").outcome == pb.OUTCOME_BUSY
-    assert ask(check, "1.srv", "n2").outcome == pb.OUTCOME_STALE
+    assert ask(check, "2.srv", "n1").result == pb.OUTCOME_BUSY
+    assert ask(check, "1.srv", "n2").result == pb.OUTCOME_STALE
     check.withdraw(run)
     assert ask(check, "2.srv", "n1") == StartOrder("2.srv", "(n1:ncpus=3)")
 
@@ -62,7 +62,7 @@ def test_each_task_of_an_array_runs_once():
     runs = [ask(check, "5[].srv", "n1") for _ in range(3)]
     assert [run.job_id for run in runs] == ["5[3].srv", "5[5].srv", "5[7].srv"]
     refused = ask(check, "5[].srv", "n1")
-    assert (refused.outcome, refused.text) == (
+    assert (refused.result, refused.text) == (
         pb.OUTCOME_LIMITED, "3 tasks of the array run, its max_run_subjobs is 3",
     )  # fmt: skip
     check.withdraw(runs[1])
@@ -190,7 +190,7 @@ def test_a_vnode_whose_name_is_a_delimiter_is_closed_and_named():
 def test_a_resource_that_is_no_longer_defined_leaves_a_running_job_on_its_vnodes():
     jobs = {"1.srv": a_job("1:ncpus=1"), "9.srv": running("(n1:ncpus=4:gone=3gb)")}
     check = LastCheck(some_tables(jobs))
-    assert ask(check, "1.srv", "n1").outcome == pb.OUTCOME_BUSY
+    assert ask(check, "1.srv", "n1").result == pb.OUTCOME_BUSY
     assert isinstance(ask(check, "1.srv", "n2"), StartOrder)
 
 
@@ -236,10 +236,10 @@ def test_jobs_of_a_reservation_have_its_amounts_and_others_the_rest():
         start = pb.Start(nodes="n1", partition="R7")
         return check.admit(pb.Decision(job_id=job_id, job_version=version, start=start))
 
-    assert ask(check, "1.srv", "n1").outcome == pb.OUTCOME_BUSY
+    assert ask(check, "1.srv", "n1").result == pb.OUTCOME_BUSY
     assert isinstance(ask(check, "2.srv", "n1"), StartOrder)
     assert isinstance(inside("3.srv"), StartOrder)
-    assert inside("4.srv").outcome == pb.OUTCOME_BUSY
+    assert inside("4.srv").result == pb.OUTCOME_BUSY
 
 
 def test_a_job_that_an_operator_runs_needs_free_vnodes_only():
@@ -252,8 +252,8 @@ def test_a_job_that_an_operator_runs_needs_free_vnodes_only():
     )
     check = LastCheck(tables)
     assert check.run_now("1.srv") == StartOrder("1.srv", "(n1:ncpus=1)")
-    assert check.run_now("2.srv").outcome == pb.OUTCOME_BUSY
-    assert check.run_now("8.srv").outcome == pb.OUTCOME_STALE
+    assert check.run_now("2.srv").result == pb.OUTCOME_BUSY
+    assert check.run_now("8.srv").result == pb.OUTCOME_STALE
 
 
 def test_a_suspended_job_resumes_where_it_was_if_there_is_room():
@@ -269,9 +269,9 @@ def test_a_suspended_job_resumes_where_it_was_if_there_is_room():
 def test_a_shorter_time_only_for_jobs_that_allow_it():
     jobs = {"1.srv": a_job(listed={"min_walltime": "60", "max_walltime": "600"}), "2.srv": a_job()}
     check = LastCheck(some_tables(jobs))
-    assert ask(check, "1.srv", "n1", time_limit_s=30).outcome == pb.OUTCOME_INVALID
+    assert ask(check, "1.srv", "n1", time_limit_s=30).result == pb.OUTCOME_INVALID
     assert ask(check, "1.srv", "n1", time_limit_s=300).walltime_s == 300
-    assert ask(check, "2.srv", "n1", time_limit_s=30).outcome == pb.OUTCOME_INVALID
+    assert ask(check, "2.srv", "n1", time_limit_s=30).result == pb.OUTCOME_INVALID
 
 
 SELECTS = st.lists(

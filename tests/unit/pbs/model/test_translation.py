@@ -57,7 +57,7 @@ class Service:
                 outcome = pb.OUTCOME_APPLIED
             else:
                 answer = check.admit(decision)
-                outcome = pb.OUTCOME_APPLIED if isinstance(answer, StartOrder) else answer.outcome
+                outcome = pb.OUTCOME_APPLIED if isinstance(answer, StartOrder) else answer.result
                 if isinstance(answer, StartOrder):
                     answers[answer.job_id] = answer
                     before = jobs[decision.job_id]

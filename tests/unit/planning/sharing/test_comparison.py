@@ -63,7 +63,7 @@ def compare(own, harm, *, noise=0.05, use=(0.2, 4.0), seed=0) -> tuple[Compariso
         guest_ms += 1000 * STEP_S * used
         comparison = comparison.after(now_s, round(work), round(guest_ms), now_s)
         assert Comparison.of_numbers(comparison.numbers()) == comparison
-        verdict = comparison.verdict(BOUND)
+        verdict = comparison.result(BOUND)
         if verdict.over:
             break
     return verdict, len(comparison.rates) // 2
@@ -125,7 +125,7 @@ def test_a_guest_of_unknown_use_leaves_it_unknown():
     for step in range(1, 7):
         now_s = PHASE_S * step
         comparison = comparison.after(now_s, 1000 * now_s, -1, now_s)
-    assert comparison.verdict(BOUND) == ComparisonResult(over=True)
+    assert comparison.result(BOUND) == ComparisonResult(over=True)
 
 
 def test_a_measurement_before_the_phase_counts_in_none():
@@ -145,5 +145,5 @@ def test_a_host_that_stands_still_has_no_absurd_harm(work):
     for step, each in enumerate(work):
         at_s = PHASE_S * step
         comparison = comparison.after(at_s, each, 10_000 * step * step, at_s)
-        found = comparison.verdict(BOUND).found
+        found = comparison.result(BOUND).found
         assert found is None or (math.isfinite(found.mean) and found.mean <= LARGEST)

@@ -9,8 +9,8 @@ import pytest
 
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import Fault, FaultKind
-from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.runs.sharing_measures import sharing_measures
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.sharing.interference import Application, Interference, UseStage
 from bridge.lab.sim.sharing.setting import Sharing, sharing_of
 from bridge.lab.sim.workloads.requests import requests
@@ -156,7 +156,7 @@ class RandomGuests:
             assert running.busy_cpus[group].sum() <= width[host] + 1e-9
 
 
-def run(workload: Workload, policy: RandomGuests, **more: object) -> Outcome:
+def run(workload: Workload, policy: RandomGuests, **more: object) -> SimulationResult:
     return simulate(workload, shared_pool(), policy.decide, **more)  # type: ignore[arg-type]
 
 

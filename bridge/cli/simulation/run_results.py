@@ -19,7 +19,7 @@ from bridge.lab.report.columns import columns_of
 from bridge.lab.report.html import write_html
 from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.sim.runs.backlog import Growing, growing
-from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.result import SimulationResult
 from bridge.lab.sim.runs.power_options import end_s, measured
 from bridge.lab.sim.workloads.swf import Field, Trace, write_swf
 from bridge.measures import measure
@@ -28,57 +28,57 @@ from bridge.units import NEVER
 
 
 def run_of(
-    policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0, because: str = ""
+    policy: str, engine: str, result: SimulationResult, *, fell_back: int = 0, because: str = ""
 ) -> Run:
     """An outcome as the report sees it.
 
     Args:
         policy: its name.
         engine: name of the engine, for display.
-        outcome: of the simulation.
+        result: of the simulation.
         fell_back: decisions for which the policy failed and the conservative plan was used.
         because: why this engine; empty: there was no choice.
     """
-    backlog = backlog_of(outcome)
+    backlog = backlog_of(result)
     return Run(
         policy,
         engine,
-        outcome.schedule,
+        result.schedule,
         measure(
-            outcome.schedule,
-            outcome.decision_ms,
-            outcome.starts.accuracy(),
-            outcome.predicted_s,
-            NO_PARTS.having(NAME, measured(outcome)),
+            result.schedule,
+            result.decision_ms,
+            result.starts.accuracy(),
+            result.predicted_s,
+            NO_PARTS.having(NAME, measured(result)),
         ),
-        outcome.system.nodes.names,
-        outcome.workload.id,
-        outcome.workload.time_limit_s,
-        outcome.indptr,
-        outcome.nodes,
-        outcome.decision_ms,
+        result.system.nodes.names,
+        result.workload.id,
+        result.workload.time_limit_s,
+        result.indptr,
+        result.nodes,
+        result.decision_ms,
         {
-            "refusals": len(outcome.refusals),
+            "refusals": len(result.refusals),
             "fell_back": fell_back,
-            "cancelled": int(outcome.cancelled.sum()),
-            "restarts": int(outcome.restarts.sum()),
+            "cancelled": int(result.cancelled.sum()),
+            "restarts": int(result.restarts.sum()),
             **({"engine_because": because} if because else {}),
             **({} if backlog is None else {"growing_backlog": asdict(backlog)}),
-            **shared(outcome),
+            **shared(result),
         },
-        None if outcome.power is None else outcome.power.until(end_s(outcome)),
-        None if outcome.power is None else outcome.power.bounds,
-        outcome.spells,
+        None if result.power is None else result.power.until(end_s(result)),
+        None if result.power is None else result.power.bounds,
+        result.spells,
     )
 
 
-def backlog_of(outcome: Outcome) -> Growing | None:
+def backlog_of(result: SimulationResult) -> Growing | None:
     """The growing backlog of a simulation; None: there is none."""
     return growing(
-        outcome.workload,
-        outcome.system.processors,
-        outcome.schedule.start_s,
-        ended=outcome.stopped,
+        result.workload,
+        result.system.processors,
+        result.schedule.start_s,
+        ended=result.stopped,
     )
 
 
@@ -109,7 +109,7 @@ def write_files(
     lead: str,
     facts: Mapping[str, str],
     trace: Trace,
-    outcomes: Sequence[Outcome],
+    results: Sequence[SimulationResult],
     runs: Sequence[Run],
     summary: Mapping[str, object],
     against: Run | None = None,
@@ -125,8 +125,8 @@ def write_files(
         ConfigError: the directory cannot be written.
     """
     try:
-        for outcome, run in zip(outcomes, runs, strict=True):
-            write_run(directory, trace, outcome, run)
+        for result, run in zip(results, runs, strict=True):
+            write_run(directory, trace, result, run)
         write_results(directory, runs, summary)
         if not _has_extras():
             return None
@@ -153,7 +153,7 @@ def _has_extras() -> bool:
     return not missing
 
 
-def write_run(directory: Path, trace: Trace, outcome: Outcome, run: Run) -> None:
+def write_run(directory: Path, trace: Trace, result: SimulationResult, run: Run) -> None:
     """Writes the jobs of one run as CSV and SWF.
 
     Raises:
@@ -162,7 +162,7 @@ def write_run(directory: Path, trace: Trace, outcome: Outcome, run: Run) -> None
     directory.mkdir(parents=True, exist_ok=True)
     word = file_word(run.policy)
     write_jobs_csv(directory / f"jobs-{word}.csv", run)
-    _write_result_swf(directory / f"result-{word}.swf", trace, outcome, run.policy)
+    _write_result_swf(directory / f"result-{word}.swf", trace, result, run.policy)
 
 
 def write_results(directory: Path, runs: Sequence[Run], summary: Mapping[str, object]) -> None:
@@ -175,9 +175,9 @@ def write_results(directory: Path, runs: Sequence[Run], summary: Mapping[str, ob
     (directory / "results.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -> None:
+def _write_result_swf(path: Path, trace: Trace, result: SimulationResult, policy: str) -> None:
     """The trace with the waits, run times and processors of the simulation."""
-    workload, schedule = outcome.workload, outcome.schedule
+    workload, schedule = result.workload, result.schedule
     columns = trace.columns[workload.row].copy()
     started, finished = schedule.start_s != NEVER, schedule.finished
     wait_s = np.where(started, schedule.start_s - schedule.submit_s, -1)
@@ -187,6 +187,6 @@ def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -
     columns[:, Field.ALLOCATED_PROCESSORS] = np.where(started, schedule.processors, -1)
     columns[:, Field.REQUESTED_PROCESSORS] = schedule.processors
     columns[:, Field.REQUESTED_TIME_S] = workload.time_limit_s
-    columns[:, Field.STATUS] = np.where(finished & ~outcome.cancelled, 1, 5)
-    note = f"Note: simulated by schedbridge under policy {policy} on {outcome.system.name}"
+    columns[:, Field.STATUS] = np.where(finished & ~result.cancelled, 1, 5)
+    note = f"Note: simulated by schedbridge under policy {policy} on {result.system.name}"
     write_swf(path, (*trace.header, note), columns)

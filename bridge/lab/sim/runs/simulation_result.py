@@ -33,7 +33,7 @@ Observe = Callable[[SimulationProgress], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationResult:
     """The result of a simulation; columns are of length n_jobs, in the workload's order.
 
     Attributes:
