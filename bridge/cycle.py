@@ -43,7 +43,6 @@ class CycleResult:
     Attributes:
         plan: a plan that has passed the check.
         state: input of the next cycle; discard it if this plan is not used.
-        telemetry: for metrics.
     """
 
     plan: Plan
@@ -64,7 +63,6 @@ def run_cycle(
     """Plans one snapshot. No argument is changed, except that numbers are drawn from `random`.
 
     Args:
-        snapshot: the state of the cluster.
         site: limits, FreePools and protections, which every plan must keep.
         state: from the last cycle whose plan was used.
         policy: one implementation per stage.

@@ -19,10 +19,8 @@ class CycleUnderWay:
     """One cycle, from its predictions on.
 
     Attributes:
-        snapshot: as reported.
         predicted: the same with predicted times.
         prediction: None: jobs are planned with their time limits.
-        context: of its stages.
         changes: the plan whose changes of widths the rows are planned around.
     """
 

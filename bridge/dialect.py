@@ -109,7 +109,6 @@ class NodeDemand:
         max_nodes: maximum number of nodes.
         cpus_per_node, memory_per_node_mib: needed once on every node.
         tasks: units that may be split over the nodes; 0: none.
-        cpus_per_task, memory_per_task_mib: needed for each of them.
         max_tasks_per_node: maximum number of tasks on a node; 0: no bound.
         min_memory_mib: memory that a node must have at all, if jobs do not consume memory.
         exact: the controller takes exactly this on every node; otherwise less on some.
@@ -181,7 +180,6 @@ class Dialect(Protocol):
         """Returns what a job without chunks takes.
 
         Args:
-            stated: the request.
             min_nodes: lower bound of its width, in place of the request's.
             max_nodes: upper bound, likewise; 0: none.
             accounting: of the nodes it may use.
@@ -235,7 +233,6 @@ class Dialect(Protocol):
         """Reads the file in which the controller's administrator describes the switches.
 
         Args:
-            path: the file.
             nodes: names of the cluster's nodes; None: those that the file names, in its order.
 
         Raises:

@@ -18,7 +18,6 @@ def loaded(
     """Returns the name and the object of each entry point that can be used, by name.
 
     Args:
-        points: of one group.
         kind: the type that each must name an object of.
         check: raises ValueError if an object, which a stranger wrote, is malformed.
         problems: gets a sentence for each entry point that is left out.

@@ -48,7 +48,6 @@ def installed() -> Installed:
 
 
 def gathered(points: Iterable[EntryPoint]) -> Installed:
-    """Returns the extensions of these entry points."""
     found = Installed()
     known: dict[str, Extension] = {}
     for name, extension in loaded(points, Extension, _check, found.problems):
@@ -167,7 +166,6 @@ def active_stages(
     """Returns the stages of the extensions that have a part in the snapshot, in their order.
 
     Args:
-        snapshot: the cluster.
         left_out: extensions that do not act in this cycle.
     """
     if snapshot.nodes.parts is NO_PARTS:

@@ -46,7 +46,6 @@ def problems_of(
     """Returns all problems.
 
     Args:
-        error: of the validation.
         model: that the input was validated as.
         key: what the input is called in messages.
         file: that it is from; None: no file.

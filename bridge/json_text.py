@@ -78,7 +78,6 @@ def members(pieces: Iterable[bytes], key: str) -> Iterator[Any]:
 
     Args:
         pieces: of the text, in UTF-8.
-        key: of the list.
 
     Raises:
         KeyError: it has no such list.

@@ -203,12 +203,10 @@ class SizeClass:
 
     @property
     def wait_s_mean(self) -> float:
-        """Mean wait, s."""
         return self.wait_s.mean
 
     @property
     def bounded_slowdown_mean(self) -> float:
-        """Mean bounded slowdown."""
         return self.bounded_slowdown.mean
 
 
@@ -218,9 +216,7 @@ class RunTimeErrors:
 
     Attributes:
         jobs: that ended and had a predicted run time.
-        off_s: run time error.
         under: share of them that were underestimated.
-        accuracy: run time accuracy.
     """
 
     jobs: int
@@ -257,7 +253,6 @@ class StartErrors:
 
     Attributes:
         median_s: of the signed error; > 0: later than promised.
-        absolute_s: of its absolute value.
         kept: share of starts never later than promised.
     """
 
@@ -371,7 +366,6 @@ def measure(
     """Judges a schedule.
 
     Args:
-        schedule: the jobs.
         decision_ms: (n_decisions,) float64, ms.
         starts: the accuracy of its announced starts, if known.
         predicted_s: (n_jobs,) int64, predicted run times; 0: unknown.

@@ -30,7 +30,6 @@ def read(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
     """The arrays by name.
 
     Args:
-        content: of a file.
         max_bytes: memory that the arrays may need together, bytes.
 
     Raises:

@@ -28,7 +28,6 @@ class Known:
 
     Attributes:
         algorithms: from a stage to names and algorithms.
-        presets: by name.
         package_of: from the name of a preset to that of the package that it comes from; without
             those of schedbridge itself.
         summaries: a line for each preset that a site may choose in production.

@@ -298,8 +298,7 @@ class RanksBySize(Protocol):
     """
 
     @property
-    def ranks_by_size(self) -> bool:
-        """Whether it does."""
+    def ranks_by_size(self) -> bool: ...
 
 
 def ranks_by_size(stage: object) -> bool:
@@ -322,7 +321,6 @@ class PlanPolicy(Protocol):
         Args:
             snapshot: the state of the cluster, with predicted times.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
-            preference: how to choose nodes.
             context: site rules, earlier promises, random numbers and a solver.
 
         Raises:
@@ -413,7 +411,6 @@ class ReshapePolicy(Protocol):
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
             planned: the plan with all widths as they are; see also `PlansItself`.
             replan: the plan with other widths; may be called several times.
-            context: as for the plan stage.
 
         Returns:
             `planned`, or what `replan` returned.
@@ -478,8 +475,6 @@ class SharePolicy(Protocol):
 
         Args:
             world: gives the cluster with running jobs resized as the plan says.
-            plan: what starts, and where.
-            context: as for the plan stage.
 
         Raises:
             PolicyError: the policy failed; the cycle falls back to the conservative plan.

@@ -204,7 +204,6 @@ def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
     """The policy with budgets that a controller can wait for, and a message for each change.
 
     Args:
-        spec: as configured.
         patience_s: how long the controller waits for an answer.
     """
     sentences = []

@@ -66,7 +66,6 @@ class ChildSolver:
         weakref.finalize(self, _kill_all, self._living)
 
     def begin(self) -> None:
-        """A decision begins."""
         self._began = time.monotonic()
 
     def elapsed_s(self) -> float:

@@ -58,7 +58,6 @@ def format_instant(at_s: int, form: str = "%Y-%m-%dT%H:%M:%S") -> str:
     `never`. All instants in the package are formatted by this function.
 
     Args:
-        at_s: any integer.
         form: a format of `strftime`.
     """
     if at_s == NEVER:

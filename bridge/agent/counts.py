@@ -32,16 +32,13 @@ class AgentCounts:
         """Starts without requests.
 
         Args:
-            processes: of this machine.
             nodes: for which the agent reports; requests for others are ignored.
-            send: takes reports.
         """
         self._processes, self._nodes, self._send = processes, nodes, send
         self._requests: dict[_Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def requested(self, order: pb.CountProcesses) -> None:
-        """Takes a request."""
         if order.node not in self._nodes:
             return
         key = order.job, order.node, order.uid if order.HasField("uid") else None

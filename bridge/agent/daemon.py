@@ -62,13 +62,9 @@ class AgentSettings:
     Attributes:
         service: HOST:PORT of the service (`agents.address` there).
         ca, cert, key: PEM files: the authority, the agent's certificate, its key.
-        nodes: for which it reports.
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
-        job_folders: directory of the jobs' folders.
-        power: sensors of power.
         shares: it keeps CPU shares of jobs when the service orders some.
-        cgroups: where cgroups are mounted.
     """
 
     service: str
@@ -85,8 +81,6 @@ class AgentSettings:
 
 
 class Agent:
-    """A running agent."""
-
     def __init__(self, settings: AgentSettings) -> None:
         """Prepares one.
 
@@ -134,7 +128,6 @@ class Agent:
     # ------------------------------------------------------------ launchers
 
     def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
-        """Passes a line on."""
         message = pb.FromLauncher(
             connection=connection, user=user_name(uid), uid=str(uid), job=job, line=line
         )
@@ -303,7 +296,6 @@ def mpi_reports(
     """The report of one reading.
 
     Args:
-        found: by job and node.
         guessed: likewise, by CPU time; reported for jobs without a measurement.
         nodes: for which the agent reports; a process whose node is unknown counts for the first.
     """

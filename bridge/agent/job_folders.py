@@ -24,9 +24,7 @@ class JobFile(NamedTuple):
     """What a job has written into a file.
 
     Attributes:
-        inode: of the file.
         size: of the file, bytes.
-        raw: its begin.
     """
 
     inode: int
@@ -35,8 +33,6 @@ class JobFile(NamedTuple):
 
 
 class JobFolders:
-    """All folders of this machine."""
-
     def __init__(self, folder: Path = FOLDER) -> None:
         """Takes the directory that holds them; it may not exist."""
         self._folder = folder
@@ -50,7 +46,6 @@ class JobFolders:
         return found.st_uid if stat.S_ISDIR(found.st_mode) and self._is_roots() else None
 
     def jobs(self) -> list[str]:
-        """Those that have a folder."""
         return [name for name in _names(self._folder) if _is_job(name)] if self._is_roots() else []
 
     def is_empty(self, job: str) -> bool:
@@ -62,7 +57,6 @@ class JobFolders:
 
         Args:
             job: by its id on the node.
-            name: of the file.
             max_bytes: bytes to read.
         """
         user = self.user_of(job)

@@ -39,8 +39,6 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ServiceLink(Protocol):
-    """The connection to the service."""
-
     def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
         """Passes a line on; False: the service cannot be reached."""
 
@@ -62,8 +60,6 @@ class LineRate:
 
 
 class LauncherSocket:
-    """All launchers on this node."""
-
     def __init__(self, path: Path, service: ServiceLink, processes: Processes) -> None:
         self._path = path
         self._service = service

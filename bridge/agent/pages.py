@@ -45,8 +45,6 @@ class MpiUse:
 
 
 class Pages:
-    """All pages of this machine."""
-
     def __init__(self, processes: Processes, folders: JobFolders) -> None:
         """Takes the processes and the jobs' folders of this machine."""
         self._processes, self._folders = processes, folders

@@ -92,7 +92,6 @@ class _Claim:
         job: `UNKNOWN` if it cannot be determined.
         node: empty if unknown.
         uid: the process' real user; None: unknown.
-        is_sure: its cgroup says so.
     """
 
     job: str
@@ -102,13 +101,10 @@ class _Claim:
 
 
 class Processes:
-    """The processes of this machine."""
-
     def __init__(self, proc: Path = Path("/proc"), folders: JobFolders | None = None) -> None:
         """Reads a /proc.
 
         Args:
-            proc: where processes are shown.
             folders: of the jobs on this machine; None: where they usually are.
         """
         self._proc, self._folders = proc, folders or JobFolders()
@@ -122,7 +118,6 @@ class Processes:
 
         Args:
             job: its id on the node.
-            node: by its name.
             uid: of the job's user, where the job has no folder; None: unknown; then any process
                 may claim to be of the job.
         """
@@ -148,7 +143,6 @@ class Processes:
         A launcher starts with an environment without Slurm's variables.
 
         Args:
-            pid: of the process.
             uid: its user. That of another process, or of an ancestor, does not count: ids of
                 processes are reused.
         """

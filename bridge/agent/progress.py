@@ -26,8 +26,6 @@ _ROUNDING: Final = 1e-6
 
 
 class ProgressFiles:
-    """All files of this machine."""
-
     def __init__(self, processes: Processes, folders: JobFolders) -> None:
         """Takes the processes and the jobs' folders of this machine."""
         self._processes, self._folders = processes, folders

@@ -90,9 +90,6 @@ def _pair(
     """Why a guest may not run on its host; empty: it may.
 
     Args:
-        snapshot: the cluster.
-        site: its rules.
-        plan: with the guest.
         at: the guest's row there, and its host's in the running jobs.
         reported: what running jobs hold, as `RunningTable.use`, each by itself.
     """

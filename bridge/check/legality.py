@@ -139,14 +139,7 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
 
 
 def _rows(world: Snapshot, site: Site, plan: Plan, present: Snapshot) -> tuple[Violation, ...]:
-    """The rules for rows, 1 to 7 and 10, and rule 12.
-
-    Args:
-        world: that the rows were planned around.
-        site: its rules.
-        plan: to be checked.
-        present: the cluster as it is.
-    """
+    """The rules for rows, 1 to 7 and 10, and rule 12."""
     bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
@@ -177,9 +170,6 @@ def permitted(
     """The resizes without those that break a rule by themselves.
 
     Args:
-        snapshot: the cluster.
-        site: its rules.
-        resizes: to be judged.
         by_limits: as if all jobs ended at their time limits.
         order: an administrator asks for them.
     """
@@ -264,7 +254,6 @@ class _Bench:
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
-        """Rows with a start."""
         start_s = self.plan.start_s
         return np.flatnonzero((start_s != NEVER) & (start_s != UNPLANNED))
 

@@ -45,8 +45,6 @@ def broken_resizes(
     """Finds resizes that break rules 1 to 4, or 6.
 
     Args:
-        snapshot: the cluster.
-        resizes: to be checked.
         bounds: of rule 6.
 
     Returns:
@@ -115,7 +113,6 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
 
     Args:
         snapshot: the cluster, with the jobs that are resized now as they will be.
-        returns: to be checked.
     """
     if not len(returns):
         return []

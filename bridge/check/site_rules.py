@@ -55,7 +55,6 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     """Finds the rows of a plan that break a rule of the site.
 
     Args:
-        snapshot: that the plan was made for.
         site: limits, FreePools, protections.
         plan: its columns fit together and to the snapshot.
 

@@ -18,10 +18,6 @@ from bridge.model.snapshot import Snapshot
 def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[str, str]]:
     """Finds widths that break a rule.
 
-    Args:
-        snapshot: the cluster.
-        widths: to be checked.
-
     Returns:
         Job ids and violations; the id is empty if the columns do not fit together.
     """

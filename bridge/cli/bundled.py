@@ -12,7 +12,6 @@ def bundled(path: Path, folder: Path | None = None) -> Path:
     reads the same beside a checkout and beside an installed package.
 
     Args:
-        path: as the user wrote it.
         folder: that it is relative to; None: the working directory.
     """
     named = path if folder is None else folder / path

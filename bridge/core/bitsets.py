@@ -29,7 +29,6 @@ def unpack_nodes(words: NDArray[np.uint64], n_nodes: int) -> NDArray[np.bool_]:
 
     Args:
         words: (n_sets, n_words) or (n_words,) uint64.
-        n_nodes: number of nodes.
 
     Returns:
         (n_sets, n_nodes) or (n_nodes,) bool.

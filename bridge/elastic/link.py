@@ -70,7 +70,6 @@ class LauncherLink:
         """The next line, or none in this time.
 
         Args:
-            timeout_s: how long to wait.
             repeat: line to repeat to a launcher that was restarted meanwhile.
 
         Raises:

@@ -35,8 +35,6 @@ class GuestStart:
 
     Attributes:
         row: of the plan, which it replaces.
-        job_id: of the job.
-        host_id: of its host.
         nodes: (n,) int32, ascending: some or all of the host's.
         tasks: (n,) int32 on each of them; 0 for jobs without tasks.
         partition: index of the one in which it starts.

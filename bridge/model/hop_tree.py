@@ -49,7 +49,6 @@ class HopTree:
     Attributes:
         topology: names of the switches.
         tree: the core's.
-        metric: the cost of a hop.
     """
 
     topology: Topology
@@ -92,10 +91,8 @@ def in_groups(
     """Places jobs `maximum` at a time, largest first, each group on the remaining nodes.
 
     Args:
-        place: given idle nodes and sizes, finds sets.
         idle: ascending.
         sizes: (n_jobs,).
-        maximum: jobs in a group.
     """
     if len(sizes) <= maximum:
         return place(idle, sizes)

@@ -59,7 +59,6 @@ class Item:
     """One item of a list.
 
     Attributes:
-        text: as it stands there.
         position: of its first character in the list.
         literals: the text before, between and after the brackets: one more than there are brackets.
         brackets: the distinct ranges in each.

@@ -118,8 +118,6 @@ class Column:
     """One column with a row for each job.
 
     Attributes:
-        source: of its values.
-        unit: of its values.
         field: of the message or request on the wire; empty: named as the column.
         maximum: the largest number accepted from the wire, if the unit allows larger ones.
         name, dtype: of the column, filled in by `columns`.

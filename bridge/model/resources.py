@@ -93,12 +93,10 @@ class ChunkRequest:
 
     @cached_property
     def n_chunks(self) -> int:
-        """Chunks in all."""
         return sum(chunk.count for chunk in self.chunks)
 
     @cached_property
     def n_cpus(self) -> int:
-        """CPUs in all."""
         return sum(chunk.count * chunk.ncpus for chunk in self.chunks)
 
 
@@ -107,7 +105,6 @@ class LoweredChunks:
     """A request in the columns of one cluster; K kinds, R resources.
 
     Attributes:
-        request: as written by the user.
         wants: (K, R) demand of a chunk of each kind, as the controller will hold it.
         features: (K,) constraint of each kind. Where it has alternatives (`[a|b]`) all kinds have
             as many, and all chunks of the job match the one at the same position.

@@ -36,7 +36,6 @@ class PlacementSavings:
     """The effect of placement improvement on the jobs of several nodes that start in one cycle.
 
     Attributes:
-        jobs: number of these jobs.
         before: their hops as placed by the plan stage.
         after: their hops after the improvement.
     """

@@ -20,10 +20,7 @@ class Tables:
 
     Attributes:
         now_s: the clock, Unix seconds.
-        server_name: of the server.
-        server: its attributes.
         sched: those of the scheduler object that this link is registered as.
-        queues, vnodes, reservations: all of them.
         jobs: all that have not ended, with arrays and their started tasks.
         resources: definitions: name to `type` and `flag`.
     """

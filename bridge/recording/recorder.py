@@ -33,7 +33,6 @@ class Recorder:
         """Starts recording.
 
         Args:
-            decider: that decides.
             in_force: returns the policy in force and the rules of the site.
             wanted: called before each cycle; returns whether to keep it.
             keep: called with the recording after it.

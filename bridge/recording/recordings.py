@@ -65,11 +65,8 @@ class Recording:
     """One cycle.
 
     Attributes:
-        snapshot: as reported by the controller.
         state: of the policy, before the cycle.
-        policy: that planned it.
         seed: of all random numbers; the cycle's own is drawn from it and the snapshot's generation.
-        plan: the result.
         origin: source of the recording, as text: the trace, its acknowledgement, the system.
         path: the file it was read from; empty: none.
         planning: the rules of the site, in the form of the configuration's section `planning`.
@@ -94,7 +91,6 @@ class Recording:
 
 
 def encode(recording: Recording) -> bytes:
-    """The file of a recording."""
     parts = {
         "format": FORMAT,
         "version": VERSION,

@@ -65,8 +65,6 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
     """Writes a value of a hint as plain data.
 
     Args:
-        value: to be written.
-        hint: its annotation.
         element: hint of the elements, for a column of objects.
 
     Raises:
@@ -162,7 +160,6 @@ def from_plain(
     """Makes a value of a hint from untrusted plain data.
 
     Args:
-        data: the plain data.
         hint: what it must be.
         field: its name, for messages.
         element: hint of the elements, for a column of objects.

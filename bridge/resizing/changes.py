@@ -23,16 +23,11 @@ class OpenResizes:
         resting: jobs that keep their nodes because a change failed: version, and since when.
         unused: nodes of a failed growth on which the program has never run, by job id.
         reasons: why a job's last change failed, by job id.
-        journal: outcomes of resizes.
         resize_times: when widths have changed, for limits on resizes.
     """
 
     def __init__(self, deadlines: Deadlines) -> None:
-        """Starts without changes.
-
-        Args:
-            deadlines: of the states.
-        """
+        """Starts without changes."""
         self.deadlines = deadlines
         self.under_way: dict[str, OpenResize] = {}
         self.resting: dict[str, tuple[int, int]] = {}

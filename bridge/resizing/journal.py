@@ -22,8 +22,6 @@ MAX_UNTOLD: Final = 10_000
 
 
 class ResizeResult(StrEnum):
-    """The result of a resize."""
-
     REQUESTED = "asked"
     COMPLETED = "completed"
     WITHDRAWN = "withdrawn"

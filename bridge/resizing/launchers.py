@@ -109,8 +109,6 @@ class Launchers(Protocol):
 
         Args:
             job_id: of a user's job.
-            user: of the job.
-            nodes: that it will give back.
             unused: its program has never run there, so nothing is lost if joining processes end
                 with the node, and the launcher is trusted.
         """
@@ -146,7 +144,6 @@ class Willing:
         return found
 
     def order(self, job_id: str, user: str, order: LauncherOrder) -> None:
-        """Carries it out."""
         self._results.append(ChangeResult(job_id, user, order.id, done=True))
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:

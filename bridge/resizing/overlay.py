@@ -26,7 +26,6 @@ class Shown:
     """A running malleable job, for display.
 
     Attributes:
-        nodes: that it holds.
         min_nodes, max_nodes: that it may hold.
         rule: which numbers of nodes between them are allowed.
         engine: of its launcher; empty: none is attached, so the job keeps its nodes.
@@ -69,10 +68,7 @@ def shown_jobs(
     """All running malleable jobs, for display.
 
     Args:
-        snapshot: the report.
-        world: of that.
         changes: under way.
-        launchers: of the jobs.
         held: jobs that operators keep as they are.
     """
     found, running = [], snapshot.running
@@ -114,10 +110,7 @@ def overlaid(
     """The snapshot for planning.
 
     Args:
-        snapshot: the report.
-        world: of that.
         changes: under way.
-        launchers: of the jobs.
         shown: what `shown_jobs` returned.
     """
     running = snapshot.running

@@ -20,7 +20,6 @@ class JobPlacement:
 
         Args:
             running: the running jobs; None: nothing has been reported.
-            names: of the nodes.
         """
         self._running, self._names = running, names
         self._nodes: dict[int, frozenset[str]] = {}

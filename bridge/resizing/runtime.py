@@ -75,9 +75,7 @@ class Runtime:
         """Starts without changes.
 
         Args:
-            launchers: of the jobs.
             new_id: gives a job's next change an id that was never used before.
-            deadlines: of the states.
         """
         self._launchers = launchers
         self._new_id = new_id
@@ -182,7 +180,6 @@ class Runtime:
         """Reads the controller's answer; False if it does not belong to a resize.
 
         Args:
-            decision: its number.
             now_s: Unix seconds.
             applied: it was carried out.
             busy: nodes were not free yet; it is sent again.
@@ -213,7 +210,6 @@ class Runtime:
         """Accepts an order of an operator or a user.
 
         Args:
-            job_id: of a running malleable job.
             user: the caller, who must be the job's user; empty: an administrator.
             uid: that user's number: without accounting the controller names users by it.
             hold: keep the job's nodes, or stop doing so; None: not requested.

@@ -47,7 +47,6 @@ class Deadlines:
     rest_s: int = 60
 
     def of(self, state: ResizeState) -> int:
-        """For a state."""
         return {
             ResizeState.GRANTING: self.grant_s,
             ResizeState.ADDING: self.add_s,
@@ -63,7 +62,6 @@ class OpenResize:
 
     Attributes:
         id: its permanent name for the launcher.
-        user: of the job.
         before: nodes that the job held when it was decided.
         wanted: nodes that were decided.
         target: nodes that the job will hold: `wanted`, or `before` once a growth has failed.

@@ -90,7 +90,6 @@ class Transitions:
         """Adds the change of a job that is found under way, if there is one (rule 6).
 
         Args:
-            world: as reported.
             job_id: of a malleable running job that does not rest.
             new_id: gives the change its id, if the launcher names none.
         """

@@ -25,8 +25,6 @@ def wished(
 
     Args:
         snapshot: the cluster, with what is under way.
-        site: its rules.
-        plan: of this snapshot.
         row: of the job in `snapshot.running`.
         width: requested number of nodes.
         order: an administrator requests it.

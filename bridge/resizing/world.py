@@ -58,11 +58,9 @@ class World:
         return all(name in self._snapshot.nodes.index for name in nodes)
 
     def version(self, job_id: str) -> int:
-        """The job's version."""
         return int(self._snapshot.running.version[self._rows[job_id]])
 
     def user(self, job_id: str) -> str:
-        """The job's user."""
         return str(self._snapshot.running.user[self._rows[job_id]])
 
     def ends(self, job_id: str) -> bool:

@@ -59,7 +59,6 @@ class Messages:
         return [pb.Gres(name=name, count=n) for name, n in counts.items() if n or zeros]
 
     def node(self, table: NodeTable, row: int) -> pb.Node:
-        """One node."""
         capacity = table.capacity[row].tolist()
         message = pb.Node(
             name=table.names[row],
@@ -79,7 +78,6 @@ class Messages:
         return message
 
     def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
-        """One waiting job."""
         fields = _plain_fields(snapshot.jobs, row, _MESSAGE)
         hold, priority = _HOLDS[Hold(fields["hold"])], max(fields["priority"], 0)
         return pb.Job(
@@ -168,8 +166,6 @@ class Messages:
         """One job that holds nodes.
 
         Args:
-            snapshot: the world.
-            row: of the job.
             releases: the rows of nodes that it is giving back.
         """
         running = snapshot.running
@@ -244,7 +240,6 @@ class Messages:
         ]
 
     def partitions(self, snapshot: Snapshot) -> pb.Partitions:
-        """All partitions."""
         return pb.Partitions(
             items=[
                 pb.Partition(
@@ -264,7 +259,6 @@ class Messages:
         )
 
     def reservations(self, snapshot: Snapshot) -> pb.Reservations:
-        """All reservations."""
         return pb.Reservations(
             items=[
                 pb.Reservation(
@@ -281,7 +275,6 @@ class Messages:
         )
 
     def licences(self, snapshot: Snapshot) -> pb.Licences:
-        """All licences."""
         return pb.Licences(
             items=[
                 pb.Licence(name=name, total=int(total))

@@ -72,7 +72,6 @@ class CulpritSearch:
         """Searches for culprits.
 
         Args:
-            snapshot: one that fails.
             first: groups of waiting jobs to be tested first.
         """
         everyone = set(range(len(snapshot.jobs)))

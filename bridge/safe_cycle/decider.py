@@ -109,7 +109,6 @@ class _Attempt:
     """One way to plan a cycle.
 
     Attributes:
-        policy: that plans.
         net: it is the conservative one, after which there is none.
         left_out: extensions whose stages do not run.
     """
@@ -124,11 +123,8 @@ class _Failed:
     """An attempt that failed.
 
     Attributes:
-        attempt, state: that were tried.
         aside: what is set aside for this attempt.
-        snapshot: the cluster.
         world: the same without what is set aside; the policy was tried on it.
-        problem: why it failed.
     """
 
     attempt: _Attempt
@@ -148,7 +144,6 @@ class Decider:
         state: from the last cycle in which a plan of the policy was used.
         environment: solver and oracle.
         telemetry: of the last cycle.
-        seed: of all random numbers.
         failures: number of cycles for which the policy had no plan.
     """
 
@@ -166,9 +161,6 @@ class Decider:
         """Creates a decider.
 
         Args:
-            policy: to be in force.
-            state: of that policy.
-            seed: of all random numbers.
             site: rules of every plan.
             environment: solver and oracle.
             clock: s, limits searches to `PATIENCE_S`; None: only the number of cycles is limited.

@@ -52,7 +52,6 @@ _CLOSED = "closed: planning failed with it"
 
 
 def count(snapshot: Snapshot, kind: RowKind) -> int:
-    """Returns the number of rows of a kind."""
     tables = snapshot.jobs, snapshot.ended, snapshot.running, snapshot.reservations, snapshot.nodes
     return len(tables[kind])
 
@@ -181,7 +180,6 @@ def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan
     """Extends a plan to waiting jobs that were left out.
 
     Args:
-        snapshot: the full snapshot.
         plan: made without these jobs.
         reasons: rows of `snapshot.jobs` that were left out, and why they do not start.
     """

@@ -22,7 +22,6 @@ class FailureLog:
         """Logs one failure.
 
         Args:
-            policy: its name.
             what: happened to it: `failed`.
             error: the reason, with its traceback.
         """

@@ -60,7 +60,6 @@ class Gates:
         self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=self._refused))
 
     def to_agents(self, listener: socket.socket, policy: CallerPolicy) -> None:
-        """The gate for agents."""
         kept = _KEPT_DESCRIPTORS + 3 * (_MAX_CONTROLLERS + _MAX_NEWCOMERS)
         bounds = _limits(_MAX_AGENTS, kept)
         bounds = replace(bounds, per_owner=bounds.total)

@@ -35,7 +35,6 @@ class TextFormatter(logging.Formatter):
     """One line for each record; lines of a traceback are marked to differ from records."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Writes one record."""
         head = f"{self.formatTime(record)} {record.levelname} {record.name}: "
         lines = [head + one_line(record.getMessage())]
         if record.exc_info:
@@ -48,7 +47,6 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message, and the exception if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Writes one record."""
         entry: dict[str, Any] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),

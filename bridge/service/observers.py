@@ -62,7 +62,6 @@ class CycleMeter:
         return 0.0 if self._status is None else float(value(self._status))
 
     def cycle(self, report: CycleReport) -> None:
-        """Records a cycle."""
         metrics = self._metrics
         for (result, code), count in report.results.items():
             metrics.decision_result(result, code, count)
@@ -125,7 +124,6 @@ class ExtensionGauges:
             return nan
 
     def cycle(self, report: CycleReport) -> None:
-        """Records a cycle."""
         if report.published is not None:
             self._snapshot = report.published.snapshot
 
@@ -139,7 +137,6 @@ class StartRecorder:
         self._saved = saved if isinstance(saved, KeptPlan) else None
 
     def cycle(self, report: CycleReport) -> None:
-        """Records a cycle."""
         if self._saved is not None and report.published is not None:
             if self._saved.names != report.published.snapshot.nodes.names:
                 _log.warning(
@@ -159,7 +156,6 @@ class UnknownResourceLog:
         self._read: tuple[object, ...] | None = None
 
     def cycle(self, report: CycleReport) -> None:
-        """Records a cycle."""
         if report.published is None:
             return
         snapshot = report.published.snapshot

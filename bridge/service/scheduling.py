@@ -68,12 +68,7 @@ class Scheduling:
         """Connects the parts.
 
         Args:
-            config: of the service.
-            service: its name and version.
             store: closed by the caller, as `solver` is.
-            solver: for policies that need one.
-            metrics: where cycles are counted.
-            launchers: of malleable jobs.
             hub: of agents, which measure power; None: there are none.
 
         Raises:

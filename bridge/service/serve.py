@@ -94,7 +94,6 @@ class Service:
         """Prepares a service.
 
         Args:
-            config: its configuration.
             reread: reads it again, on SIGHUP; None: SIGHUP is ignored.
             launchers: of simulated jobs; None: those that attach to the agents, if there are any.
         """

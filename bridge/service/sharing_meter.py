@@ -41,8 +41,6 @@ class SharingMeter:
         """Starts without guests.
 
         Args:
-            metrics: where they are counted.
-            site: its rules.
             state: what was learnt up to the last cycle.
         """
         self._metrics, self._site, self._state = metrics, site, state
@@ -52,7 +50,6 @@ class SharingMeter:
         metrics.watch("coschedule_off", lambda: float(switch.off_since_s(state()) is not None))
 
     def cycle(self, report: CycleReport) -> None:
-        """Records a cycle."""
         if report.published is None:
             return
         snapshot = report.published.snapshot

@@ -54,8 +54,6 @@ class SignalFile:
         """Prepares it.
 
         Args:
-            path: of the file.
-            corridor: gets the entries.
             owners: user ids that the file may belong to.
             timezone: of instants that name none.
         """
@@ -75,7 +73,6 @@ class SignalFile:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(5)

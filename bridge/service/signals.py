@@ -51,7 +51,6 @@ class Signals:
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
     def next(self) -> signal.Signals:
-        """Waits for one."""
         return self._came.get()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

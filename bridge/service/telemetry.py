@@ -222,7 +222,6 @@ class Metrics:
             self._adaptation.labels(direction).observe(lasted_s)
 
     def guest_started(self) -> None:
-        """Counts a guest."""
         self._guests.inc()
 
     def guest_requeued(self, reason: str) -> None:
@@ -243,7 +242,6 @@ class Metrics:
         self._build.labels(self._version, name).set(1)
 
     def cycle(self, *, wall_s: float, plan_s: float, failures: int) -> None:
-        """Counts a finished cycle."""
         self._last_call = time.monotonic()
         self._cycle.observe(wall_s)
         self._plan.observe(plan_s)
@@ -271,7 +269,6 @@ class Metrics:
         self._decisions.labels(kind).inc(count)
 
     def decision_result(self, result: str, code: int, count: int = 1) -> None:
-        """Counts the results of decisions."""
         self._decision_results.labels(result, str(code)).inc(count)
 
     def started(self, partition: str, error_s: int) -> None:
@@ -287,7 +284,6 @@ class Metrics:
         """Sets the accuracy of predicted run times.
 
         Args:
-            predictor: its name.
             sums: since the start: jobs, underestimated ones, error s, accuracy.
         """
         seen = self._run_times_seen.get(predictor, (0.0,) * len(sums))

@@ -44,10 +44,8 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
     """Lowers tasks, CPUs and memory (rules 1 to 5, 7).
 
     Args:
-        stated: the request.
         low: lower bound of the width.
         high: upper bound; 0: none.
-        accounting: of the nodes of its partitions.
 
     Raises:
         BadRequest: more CPUs than there could be, or memory both per node and per CPU.

@@ -206,7 +206,6 @@ def read_topology(path: Path, nodes: Sequence[str] | None = None) -> Topology:
     """Reads a topology.conf file; see `parse_topology`.
 
     Args:
-        path: the file.
         nodes: names of the cluster's nodes; None: those of the file, in its order.
 
     Raises:

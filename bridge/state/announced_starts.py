@@ -120,8 +120,6 @@ class StartRecords:
     Attributes:
         now_s: the controller's clock; 0: no report yet.
         since_s: the earliest start kept.
-        keep_days: how long starts are kept.
-        waiting_promised: waiting jobs with a promise.
         lines: by period, all partitions first.
         series: of all starts kept, in spans of `step_s`.
     """
@@ -185,7 +183,6 @@ def keep_records(
 
 
 def is_known(database: sqlite3.Connection, job_id: str, start_s: int) -> bool:
-    """Tells whether a start is recorded."""
     found = database.execute(
         "SELECT 1 FROM started WHERE job_id = ? AND start_s = ?", (job_id, start_s)
     )

@@ -135,7 +135,6 @@ class MemoryWriter:
         self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
 
     def follow(self, event: Happened) -> RecordChanges:
-        """Applies events."""
         self._now_s = event.now_s
         if not self._since_s or event.now_s < self._since_s:  # the clock was ahead
             self._since_s = event.now_s

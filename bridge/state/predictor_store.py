@@ -42,7 +42,6 @@ def fresh(state: State, saved: State) -> PredictorRecords:
 
 
 def everything(state: State) -> PredictorRecords:
-    """All values."""
     return fresh(state, State())
 
 
@@ -59,7 +58,6 @@ def join(learnt: Mapping[str, Learnt], late: Mapping[str, Learnt]) -> dict[str, 
 def write_predictor_records(
     database: sqlite3.Connection, predictor_records: PredictorRecords
 ) -> None:
-    """Writes the changes."""
     database.executemany(
         "DELETE FROM learnt WHERE predictor = ? AND key = ?",
         [which for which, value in predictor_records.items() if value is None],

@@ -81,9 +81,6 @@ class CgroupV1:
         """Takes the cgroups by node.
 
         Args:
-            cgroups: by the names of their nodes.
-            root: where cgroups are mounted.
-            proc: where processes are shown.
             attach: moves a process.
             freezes: called before a job is frozen; records `frozen`.
         """

@@ -28,7 +28,6 @@ class CgroupV2:
     is_weaker = False
 
     def __init__(self, cgroups: dict[str, NodeCgroups], proc: Path = Path("/proc")) -> None:
-        """Takes the cgroups by node."""
         self._cgroups, self._proc = cgroups, proc
 
     def _folder(self, key: ShareKey) -> Path | None:

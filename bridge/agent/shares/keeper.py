@@ -58,7 +58,6 @@ class ShareInForce:
     """What the last pass did for a share.
 
     Attributes:
-        share: that is in force.
         method: by what; empty: the job has no process here.
         problem: why it is not in force; empty: it is.
         complete: all processes of the job are known to have it.
@@ -88,10 +87,6 @@ class ShareKeeper:
 
         Args:
             nodes: for which the agent reports; shares on others are ignored.
-            record: of the shares in force.
-            processes: of this machine.
-            root: where cgroups are mounted.
-            proc: where processes are shown.
             cpus: of a node; 0: those that this process may use.
             clock: monotonic, s.
         """

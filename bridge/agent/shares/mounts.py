@@ -11,11 +11,6 @@ from pathlib import Path, PurePosixPath
 def cgroup_of(pid: int, hierarchy: Path, proc: Path = Path("/proc")) -> Path:
     """The directory of the cgroup `cpu` of a process; that of the hierarchy if it is not shown.
 
-    Args:
-        pid: of the process.
-        hierarchy: where the hierarchy is mounted.
-        proc: where processes are shown.
-
     Raises:
         OSError: the process has ended.
     """

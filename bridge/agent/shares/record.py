@@ -27,7 +27,6 @@ class Recorded:
     """What is in force.
 
     Attributes:
-        shares: as ordered.
         changed: jobs, and by which method each was changed; empty: not known.
         own: cgroups that were made for jobs.
         frozen: jobs that are frozen while they are moved.
@@ -50,7 +49,6 @@ class ShareRecord:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
         return self._path
 
     def take(self) -> bool:

@@ -38,11 +38,8 @@ class ShareThread:
         """Prepares it.
 
         Args:
-            nodes: for which the agent speaks.
             record: file of the shares in force, in a directory of root's.
-            processes: of this machine.
             cpus: of a node; 0: those that this process may use.
-            root: where cgroups are mounted.
             folders: directory of the jobs' folders.
             changed: called by the thread when the shares in force have changed, with the number of
                 the last order and what was done.
@@ -60,7 +57,6 @@ class ShareThread:
         self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:

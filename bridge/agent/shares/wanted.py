@@ -36,7 +36,6 @@ class Share:
     """The share of a job on a node.
 
     Attributes:
-        node: by its name.
         job: its id on the node.
         guest: it runs on the nodes of another job.
         milli_cpus: maximum that it may use, in thousandths of a CPU; 0: no quota.
@@ -66,12 +65,7 @@ def is_job(job: str) -> bool:
 
 
 def bounded(share: Share, cpus: float) -> Share:
-    """The share within rule 3.
-
-    Args:
-        share: as ordered.
-        cpus: of the node.
-    """
+    """The share within rule 3."""
     minimum = floor_milli(cpus)
     quota = 0 if share.milli_cpus <= 0 else max(share.milli_cpus, minimum)
     if quota >= 1000 * cpus:
@@ -86,8 +80,6 @@ def fallen_back(
     """The shares in force after the end of the lease (rule 2).
 
     Args:
-        shares: as ordered.
-        cpus: of a node.
         alone: guests that are the only job on their node.
     """
     floor = floor_milli(cpus)

@@ -30,9 +30,6 @@ class Grid:
     """An experiment that is ready to run.
 
     Attributes:
-        path: of the file.
-        definition: what the file says.
-        folder: of the results.
         cells: in the order in which they are computed: all policies of a seed together.
         baseline: policy and predictor, as in cells.
     """
@@ -85,7 +82,6 @@ def grid_of(definition: ExperimentDefinition, path: Path) -> Grid:
     """The cells of an experiment.
 
     Args:
-        definition: of the file.
         path: of the file; the files in it are relative to it.
 
     Raises:

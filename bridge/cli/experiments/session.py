@@ -26,7 +26,6 @@ class RunSession:
     Attributes:
         grid: the experiment, with the seeds that were added.
         found: results that were computed, in order of completion.
-        stopped: the user stopped it.
         words: what is known of the intervals; empty: nobody asked.
     """
 
@@ -42,9 +41,7 @@ class RunSession:
         """Computes nothing yet.
 
         Args:
-            grid: the experiment.
             kept: results in its folder; failed ones are computed again.
-            estimates: of CPU times.
             width: of the intervals that are wanted, a share; None: no seeds are added.
             quiet: no progress is shown.
         """

@@ -24,8 +24,6 @@ def instant_s(text: str, now_s: int, after_s: int | None = None) -> int:
     """Reads an instant, in local time.
 
     Args:
-        text: as typed.
-        now_s: now.
         after_s: a time of day is the next one after this instant; None: after now.
 
     Raises:

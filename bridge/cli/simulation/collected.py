@@ -43,7 +43,6 @@ class Collected:
         """Starts without runs.
 
         Args:
-            trace: that is replayed.
             summary: what all runs have in common.
             wanted: how many runs there will be.
             directory: where they are kept; None: nowhere.

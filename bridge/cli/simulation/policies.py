@@ -78,7 +78,6 @@ def with_budget(spec: PolicySpec, budget_ms: int, *, work: bool = False) -> Poli
     """The policy with this budget only; None if its plan stage has no budget.
 
     Args:
-        spec: the policy.
         budget_ms: of the clock.
         work: of counted work instead, which is the same on any machine at any load.
 

@@ -27,7 +27,6 @@ def record_live(
 
     Args:
         keep: writes a recording under a name.
-        cycles: how many.
         min_queue: only cycles with at least this many waiting jobs.
         patience_s: how long to wait for each.
         config: the service's configuration, for its address.

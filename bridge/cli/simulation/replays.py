@@ -62,10 +62,7 @@ class Replays:
     Attributes:
         workload, machine, rules: jobs, nodes, rules of the site.
         power: what nodes and jobs draw; None: it is not followed.
-        seed: of policies and faults.
-        faults: how many.
         decision_s: simulated duration of a decision, s; None: the measured one.
-        engine: that is asked for.
         special: the site has rules, which only the cycle keeps.
         placed: whether the nodes of each job are wanted.
         recorded: outages of nodes as they were.

@@ -33,9 +33,7 @@ def run_of(
     """An outcome as the report sees it.
 
     Args:
-        policy: its name.
         engine: name of the engine, for display.
-        result: of the simulation.
         fell_back: decisions for which the policy failed and the conservative plan was used.
         because: why this engine; empty: there was no choice.
     """

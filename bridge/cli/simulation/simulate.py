@@ -81,7 +81,6 @@ class _Setting:
     Attributes:
         readable: the trace as it was read.
         workload: its jobs, with what the options add.
-        machine: where they run.
         power: what nodes and jobs draw; None: power is not followed.
         planning: the section of the site's rules.
     """

@@ -47,7 +47,6 @@ class Core:
             record: its memory, which it changes.
             tasks: processes per node.
             park: beginning of the names of folders in memory, e.g. /dev/shm/schedbridge-1000-41.
-            limits: deadlines.
             workers: programs without MPI have a command to run on every node.
         """
         self.record, self.tasks, self.park = record, tasks, park

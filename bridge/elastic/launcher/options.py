@@ -14,8 +14,6 @@ PREFIX: Final = "SCHEDBRIDGE_ELASTIC"
 
 @dataclass(frozen=True)
 class Options:
-    """One run."""
-
     program: tuple[str, ...]
     job: str
     """As Slurm's commands take it."""

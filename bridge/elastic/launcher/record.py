@@ -62,8 +62,6 @@ class Step:
 
 @dataclass
 class LauncherState:
-    """The launcher's memory."""
-
     job: str
     nodes: Nodes
     """Where its processes run."""
@@ -112,7 +110,6 @@ class LauncherState:
         ]
 
     def step(self, name: str) -> Step:
-        """The step of this name."""
         return next(step for step in self.steps if step.name == name)
 
 
@@ -220,8 +217,6 @@ class Left:
 
 @dataclass(frozen=True)
 class StepEnded:
-    """A step has ended."""
-
     name: str
     code: int
 

@@ -45,8 +45,6 @@ NO_PID_S: Final = 10.0
 
 
 class Steps:
-    """All steps of a run."""
-
     def __init__(self, folder: Folder, options: Options) -> None:
         self.folder, self.options = folder, options
         self._pidfds: dict[str, int] = {}

@@ -33,7 +33,6 @@ def supervise(options: Options, base: Path) -> int:
     """Runs a program to its end and returns its exit code.
 
     Args:
-        options: what to run.
         base: where to make the run's directory: local to this node.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

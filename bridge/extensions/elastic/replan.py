@@ -117,7 +117,6 @@ class QueueReplan:
 
         Args:
             planned: whose rows the guests name; none of a job with several rows.
-            guests: that are to start.
         """
         plan = planned.plan
         running, _ = guests_running(self.predicted, with_guests(plan, guests))

@@ -22,13 +22,11 @@ class AccountingRecords:
     """Records, and faults of the input.
 
     Attributes:
-        reader: its name, for people.
         jobs: id to the latest record of the job.
         outages, reservations: in the order of the input.
         faults: how many entries could not be read.
         messages: on the first of them, each with its place.
         repeated: records of a job that a later one replaced.
-        budget: of the memory of all records.
     """
 
     reader: str
@@ -47,7 +45,6 @@ class AccountingRecords:
 
         Args:
             where: the entry's place in the input.
-            add: of this class.
             make: makes the record, or raises anything.
             given: to `make`.
 

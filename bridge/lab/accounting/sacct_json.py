@@ -25,7 +25,6 @@ def read_sacct_json(pieces: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
-        pieces: of the output.
         where: its origin, for messages.
 
     Raises:

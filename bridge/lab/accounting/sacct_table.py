@@ -43,7 +43,6 @@ def read_sacct_table(lines: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
-        lines: of the output.
         where: its origin, for messages.
 
     Raises:

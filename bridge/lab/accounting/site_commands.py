@@ -34,9 +34,6 @@ class SiteRecords:
 
     Attributes:
         found: jobs, outages and reservations.
-        version: of Slurm.
-        cluster: its name.
-        system: its description as YAML.
         notes: what was not used or not to be had, and why.
     """
 
@@ -52,7 +49,6 @@ def ask_slurm(since_s: int, until_s: int, reader: str = "") -> SiteRecords:
 
     Args:
         since_s: Unix seconds; jobs that were there after it,
-        until_s: and before this.
         reader: one of `READERS`; empty: the best one.
 
     Raises:

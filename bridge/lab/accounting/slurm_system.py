@@ -36,7 +36,6 @@ def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRec
     Args:
         nodes: what `scontrol show nodes` prints.
         partitions: what `scontrol show partitions` prints.
-        name: of the cluster.
         found: counts and names what cannot be read.
 
     Raises:
@@ -70,7 +69,6 @@ def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRec
 
 
 def _entries(text: bytes, key: str, first: str) -> list[Any]:
-    """The entries of JSON or of text."""
     if text.lstrip()[:1] == b"{":
         try:
             entries = json_text.load(text)[key]

@@ -30,7 +30,6 @@ class Cell:
         policy_text: the whole policy, with its predictor, as JSON that
             `bridge.registry.parse_policy` reads back.
         predictor: name of its predictor of run times.
-        trace: its name in the experiment.
         trace_sha256: of the file, hexadecimal.
         seed: of all chance: the perturbation's and the policy's.
         perturbation: its name; `UNPERTURBED`: the trace as it is.
@@ -38,7 +37,6 @@ class Cell:
         engine: that is asked for: auto, cycle, fast.
         setting: further values that determine the result: which jobs, the machine, the site's
             rules. Plain JSON values.
-        version: of schedbridge.
         commit: of schedbridge (`bridge.lab.experiments.provenance`).
         trace_path: where the trace is read; not in the key.
     """

@@ -59,12 +59,8 @@ class Cost:
     """What is to be computed.
 
     Attributes:
-        cells: in the experiment.
-        kept: that are there already.
         failed: that are there and failed; they are computed again.
-        missing: to compute.
         cpu_s: estimated CPU time of those whose cost is known, s.
-        unknown: to compute, at unknown cost.
     """
 
     cells: int
@@ -76,13 +72,7 @@ class Cost:
 
 
 def cost_of(cells: Sequence[Cell], kept: Iterable[CellResult], estimates: Estimates) -> Cost:
-    """What the cells cost that are not kept.
-
-    Args:
-        cells: of the experiment.
-        kept: results in its folder.
-        estimates: of CPU times.
-    """
+    """What the cells cost that are not kept."""
     status = {result.cell.key: result.done for result in kept}
     missing = tuple(cell for cell in cells if not status.get(cell.key, False))
     known = [found for cell in missing if (found := estimates.of(cell)) is not None]
@@ -105,12 +95,6 @@ def calibrate(
     """Estimates cells of unknown cost from the first jobs of their trace, in proportion.
 
     A longer queue costs more: such an estimate is rather too low.
-
-    Args:
-        cells: of unknown cost.
-        estimates: to which they are added.
-        compute: computes a cell.
-        jobs_of: how many jobs it has.
     """
     for cell in cells:
         if estimates.of(cell) is not None:

@@ -101,7 +101,6 @@ class TraceSection(_Section):
 
     @property
     def label(self) -> str:
-        """Its name."""
         if self.name:
             return self.name
         if self.file.startswith(ESP):
@@ -161,7 +160,6 @@ class Perturbation(_Section):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Its steps."""
         given = {step: getattr(self, step) for step in STEPS}
         return {
             step: value

@@ -46,8 +46,6 @@ def perturbed(workload: Workload, parameters: Mapping[str, Any], seed: int) -> W
 
     Args:
         workload: jobs of a trace.
-        parameters: the steps.
-        seed: of all chance.
 
     Raises:
         ConfigError: there is no such step, or the trace does not allow it.
@@ -69,7 +67,6 @@ def taken(workload: Workload, rows: NDArray[np.int64], **columns: NDArray[Any]) 
     """Jobs of a workload, also several times, sorted by submission.
 
     Args:
-        workload: of a trace.
         rows: (n,) which jobs.
         columns: (n,) in place of theirs: `submit_s`, `user`.
 

@@ -19,12 +19,7 @@ _RELATIVE: Final = 1e-12
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that did not come out again.
-
-    Attributes:
-        measure: its name, with dots.
-        before, after: as kept, and now.
-    """
+    """A value that did not come out again."""
 
     measure: str
     before: object
@@ -40,7 +35,6 @@ def differences(before: Any, after: Any, name: str = "") -> Iterator[Difference]
     Args:
         before: JSON value, as kept.
         after: JSON value, of now.
-        name: of the values, for the differences.
     """
     if any(part.startswith(_MEASURED) for part in name.split(".")):
         return

@@ -91,11 +91,9 @@ class CellResult:
     """What is kept of a cell; the attributes are the keys of its JSON.
 
     Attributes:
-        cell: the cell.
         status: `DONE` or `FAILED`.
         results: the measures; empty if it failed.
         machine: `name` and `processors` of the simulated machine; empty if it failed.
-        provenance: where it comes from.
         cpu_s, wall_s: what it took, s.
         error: why it failed; None.
     """
@@ -111,7 +109,6 @@ class CellResult:
 
     @property
     def done(self) -> bool:
-        """Whether it has results."""
         return self.status == DONE
 
     @property
@@ -129,7 +126,6 @@ class CellResult:
 
 
 def cell_path(folder: Path, key: str) -> Path:
-    """The JSON of a cell."""
     return folder / CELLS / f"{key}.json"
 
 
@@ -138,7 +134,6 @@ def write_cell(folder: Path, result: CellResult, columns: JobColumns | None = No
 
     Args:
         folder: of the experiment's results.
-        result: of the cell.
         columns: its judged jobs; None: it failed.
 
     Raises:

@@ -101,7 +101,6 @@ def run(
         client: of Dask (`bridge.lab.experiments.workers`).
         orders: each cell, and what `compute` is given for it.
         compute: a function that workers can import.
-        folder: of the results.
         retries: rule 2.
         observe: called several times a second, and with every result.
         stop: rule 3.

@@ -29,9 +29,7 @@ class Wide:
     """A comparison whose interval is too wide.
 
     Attributes:
-        scenario, contestant: of it.
         width: of its interval, as a share of the baseline's value; None: there is none yet.
-        seeds: that it has.
         more: that it needs, by estimate; 0: seeds cannot help.
     """
 
@@ -72,7 +70,6 @@ def until_sure(
     """Decides whether an experiment goes on.
 
     Args:
-        folder: of its results.
         width: of the intervals to be reached, a share: 0.05 for 5 % of the baseline's value.
         baseline: its name; None: as `Bench.baseline` chooses it.
         measure: by name, see `statistics/quantities.py`.

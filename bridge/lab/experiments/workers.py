@@ -43,7 +43,6 @@ class SlurmJobs:
     """The jobs of Slurm that are workers.
 
     Attributes:
-        jobs: how many.
         cores: CPUs of each, and workers in it.
         memory: of each, as Dask writes it: `4 GiB`.
         walltime: `HH:MM:SS`.
@@ -63,7 +62,6 @@ def local(workers: int, retries: int) -> Iterator[Any]:
     """A client of as many processes of this machine.
 
     Args:
-        workers: how many.
         retries: how many workers may die of one cell, beside the first.
     """
     distributed = _dask()
@@ -113,7 +111,6 @@ def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
     """A client of jobs of Slurm, which are cancelled at the end.
 
     Args:
-        wished: the jobs.
         retries: see `local`.
         folder: of results, which the nodes see, too: for their logs and the credentials.
 

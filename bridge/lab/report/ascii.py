@@ -29,7 +29,6 @@ def ascii_gantt(
     """Draws which job holds which node when.
 
     Args:
-        node_names: one line each.
         start_s: (n_jobs,) s; jobs without nodes are not drawn.
         end_s: (n_jobs,) s.
         indptr: (n_jobs + 1,) job i is drawn as `LETTERS[i]` ...

@@ -17,9 +17,7 @@ class TableColumn:
     """One column of a table.
 
     Attributes:
-        heading: of the column.
         value: gets it from the measures; nan if it was not measured.
-        write: formats it.
         better: 1 if larger is better, -1 if smaller, 0 if neither.
     """
 

@@ -23,9 +23,6 @@ class _Figure:
     """One figure of two policies.
 
     Attributes:
-        heading: of the row.
-        value: gets it from the measures.
-        write: formats it.
         better: 1 if larger is better, -1 if smaller.
         times: wording of a multiple.
     """

@@ -36,7 +36,6 @@ def write_html(
     """Writes the page.
 
     Args:
-        path: the file.
         title: the page's heading, plain text.
         lead: one or two sentences below it, plain text.
         facts: about the run: policies, workload, machine; plain text.

@@ -209,7 +209,6 @@ class TreeOccupancy:
 
     @cached_property
     def tree(self) -> Tree:
-        """The tree of the core."""
         return Tree(self.topology.parent, self.topology.leaf_of_node)
 
     @cached_property
@@ -223,7 +222,6 @@ class TreeOccupancy:
 
     @cached_property
     def compactness(self) -> tuple[Compactness, ...]:
-        """The compactness of each job."""
         return tuple(self._compactness(job.nodes) for job in self.jobs)
 
     def _compactness(self, nodes: NDArray[np.int32]) -> Compactness:

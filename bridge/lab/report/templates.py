@@ -10,7 +10,6 @@ def page_of(package: str, **parts: object) -> str:
     """Returns the page of a package, from its `page.html`.
 
     Args:
-        package: that the template lies in.
         parts: what the template names; markup where it says `safe`.
 
     Raises:

@@ -197,12 +197,7 @@ def colour(job: int) -> str:
 
 
 def topology_svg(occupancy: TreeOccupancy, title: str) -> str:
-    """Draws the tree.
-
-    Args:
-        occupancy: the tree.
-        title: above it.
-    """
+    """Draws the tree."""
     count = len(occupancy.names)
     cell = next(side for maximum, side in _SIZES if count <= maximum)
     leaves = {leaf for leaf in occupancy.nodes_of_leaf if leaf >= 0}

@@ -51,7 +51,6 @@ def tree_text(occupancy: TreeOccupancy, *, width: int = 80, fold: bool = True) -
     """Draws the tree.
 
     Args:
-        occupancy: the tree.
         width: of a line, in characters.
         fold: combine leaf switches with the same content, in trees of many.
     """
@@ -150,7 +149,6 @@ def jobs_table(occupancy: TreeOccupancy, maximum: int) -> Table:
     """The largest jobs: letter, nodes, leaf switches, hops.
 
     Args:
-        occupancy: the tree.
         maximum: maximum number of jobs in the table.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -42,13 +42,7 @@ NO_EXTENSIONS = Extensions()
 
 
 def hosted_s(running: RunningTable, row: int, now_s: int) -> int:
-    """The time for which a running job has had guests since its start, until its own limit, s.
-
-    Args:
-        running: the running jobs.
-        row: of the job.
-        now_s: the present.
-    """
+    """The time for which a running job has had guests since its start, until its own limit, s."""
     since_s = int(running.hosted_since_s[row])
     own_end_s = int(running.end_s[row]) - int(running.extended_s[row])
     open_s = max(min(now_s, own_end_s) - since_s, 0) if since_s > 0 else 0

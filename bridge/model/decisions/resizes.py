@@ -107,7 +107,6 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     """The snapshot in which these jobs have their new nodes.
 
     Args:
-        snapshot: the cluster.
         resizes: of its running jobs. Rows of `Snapshot.running` keep their positions; rows of nodes
             being released are appended.
     """
@@ -202,7 +201,6 @@ def _added_use(
     """The amounts that jobs hold on added nodes, as (n_added, R) (rule 2).
 
     Args:
-        snapshot: the cluster.
         job: (n_added,) rows of `Snapshot.running`.
         node: (n_added,) the added nodes.
     """

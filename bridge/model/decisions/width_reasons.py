@@ -53,8 +53,6 @@ class WidthReason:
     """Of one job.
 
     Attributes:
-        job_id: whose.
-        code: why.
         nodes: width after the change; for TOO_FEW_NODES the next width; else 0.
         until_s: when it may be another one, Unix seconds; 0: not known.
     """

@@ -26,7 +26,6 @@ class CoschedulingRules:
     Attributes:
         partition: its name; EACH: of all that no other rules name.
         scope: whose jobs share.
-        consent: of jobs that say nothing.
         max_slowdown: by how much a host may be slowed down at most, as a share of its run time
             alone, where it does not say itself.
         memory_margin: share of a node's memory that host and guest leave free.
@@ -56,12 +55,7 @@ class CoschedulingRules:
         return max_slowdown_permille / 1000 if max_slowdown_permille > 0 else self.max_slowdown
 
     def together(self, host: tuple[str, str], guest: tuple[str, str]) -> bool:
-        """Whether jobs of these users and accounts may share a node.
-
-        Args:
-            host: its user and account.
-            guest: likewise.
-        """
+        """Whether jobs of these users and accounts may share a node."""
         if self.scope is Scope.ALL:
             return True
         at = 0 if self.scope is Scope.USER else 1

@@ -30,8 +30,6 @@ _UNITS = ((86_400, NEVER, "d"), (3600, 24, "h"), (60, 60, "m"), (1, 60, "s"))
 
 
 class ConsumerKind(StrEnum):
-    """The kind of a consumer."""
-
     USER = "user"
     ACCOUNT = "account"
     PARTITION = "partition"

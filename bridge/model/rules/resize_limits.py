@@ -64,8 +64,6 @@ class ResizeBounds:
         """Prepares the queries.
 
         Args:
-            snapshot: the cluster.
-            limits: of the site.
             order: an administrator requests the resize (rule 4).
         """
         self._snapshot = snapshot

@@ -79,7 +79,6 @@ class Reach:
     """The largest window for a second, and its growth with time.
 
     Attributes:
-        jobs, units, nodes: in a second.
         power: twice the time allows 2**power times as many.
     """
 

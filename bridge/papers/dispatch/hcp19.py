@@ -152,7 +152,6 @@ class _FreeOverTime:
         return found
 
     def take(self, job: WindowJob, start_s: int, nodes: list[int]) -> None:
-        """Puts a job on its nodes."""
         begin, end = self._cut(start_s), self._cut(start_s + job.length_s)
         taken = np.zeros_like(self._left[0])
         np.add.at(taken, nodes, np.array([unit.want for unit in job.units], dtype=np.int64))

@@ -242,7 +242,6 @@ def _coarse(
     """See `Instance.coarsened`.
 
     Args:
-        pieces: of one node.
         capacity: (K,) of it.
         minimum: (K,) the minimum that any unit requests.
         all_: resources that all units request.

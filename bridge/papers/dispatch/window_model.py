@@ -31,7 +31,6 @@ class Started:
     Attributes:
         start: a variable for each job.
         end: an expression for each job.
-        interval: of each job.
         horizon_s: upper bound of all ends.
     """
 
@@ -54,7 +53,6 @@ def started(
     """The scheduling model that all dispatchers share, without its resources.
 
     Args:
-        instance: the window.
         weights: (J,) see `whole_weights`.
         place_s: (J,) the hint; None: the greedy starts.
     """

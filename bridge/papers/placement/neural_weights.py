@@ -91,8 +91,6 @@ def write_weights(path: Path, network: str, weights: Weights) -> None:
     """Writes a file of weights.
 
     Args:
-        path: where to.
-        network: its name.
         weights: weights and biases by turns.
     """
     arrays = {str(i): np.asarray(array, dtype=np.float32) for i, array in enumerate(weights)}
@@ -145,7 +143,6 @@ def folded(network: str, weights: Weights) -> Weights:
 
 
 def network_of(network: str, weights: Weights) -> RepairNetwork:
-    """The core's network of some weights."""
     shape = NETWORKS[network]
     return RepairNetwork(
         [np.ascontiguousarray(array) for array in folded(network, weights)],

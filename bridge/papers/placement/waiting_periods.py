@@ -25,11 +25,7 @@ from bridge.model.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class WaitingPeriods:
-    """Orders by waiting periods, then width.
-
-    Attributes:
-        period_s: length of a period.
-    """
+    """Orders by waiting periods, then width."""
 
     period_s: int = 60
 

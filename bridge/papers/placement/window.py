@@ -56,7 +56,6 @@ class _Selection:
     """The state of a window.
 
     Attributes:
-        at_s: when it opens.
         tasks: row of `Snapshot.jobs` to its rows of the plan (tasks of an array) that start then.
         waits: row of `Snapshot.jobs` to the reason why a candidate does not start then.
     """
@@ -111,7 +110,6 @@ class WindowPlanner(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """Plans window by window."""
         if self._first_come_only(snapshot):
             return Planned(
                 self._in_order(snapshot, order, preference, context), Promises(self.name)

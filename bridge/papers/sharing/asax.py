@@ -116,8 +116,6 @@ class AsaX:
 
 @dataclass
 class _Cycle:
-    """One cycle of the policy."""
-
     policy: AsaX
     slots: Slots
     learning: Learning

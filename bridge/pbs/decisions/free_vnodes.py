@@ -55,7 +55,6 @@ class FreeVnodes:
         return free
 
     def book(self, job: PbsJob, held: Held, job_id: str = "") -> None:
-        """Counts a job on its vnodes."""
         owner = (job.owner.user, job.owner.group)
         self._count_inside(job, held, 1)
         for name, taken in held.items():
@@ -178,8 +177,6 @@ def kept_by_reservations(
     """Returns what reservations leave to a job.
 
     Args:
-        parsed: the tables.
-        free: what is used now.
         own: the job's reservation.
         end_s: when the job would end.
     """

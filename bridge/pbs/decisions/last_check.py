@@ -46,7 +46,6 @@ class LastCheck:
         """Reads the tables.
 
         Args:
-            tables: the newest.
             reader: keeps what was read before.
         """
         self.parsed: Parsed = (reader or Reader()).read(tables)

@@ -53,10 +53,7 @@ def pack_chunks(
     """Returns for each chunk the vnodes and what it takes there; None: they do not fit.
 
     Args:
-        job: the job.
         vnodes: those on which it may start.
-        free: what is free there.
-        kept: what reservations keep.
         hint: planned CPUs by host.
     """
     for candidates in _groups(job, vnodes, free.parsed):

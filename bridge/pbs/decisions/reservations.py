@@ -48,7 +48,6 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
 
     Args:
         tables: the server's.
-        name: of the reservation.
         reader: keeps what was read before.
     """
     parsed = (reader or Reader()).read(tables)

@@ -63,7 +63,6 @@ class PrintedTables:
         folder: of the commands; None: by PATH.
         server: its name; empty: that of pbs.conf.
         scheduler: name of the scheduler object.
-        run: runs a command.
         problems: one line for everything that was repaired or left out of the last tables.
     """
 

@@ -183,23 +183,18 @@ class Library:
         return next(iter(found.items()), ("", {}))
 
     def stat_scheduler(self, connection: int, name: str) -> Attributes:
-        """Returns the attributes of a scheduler object."""
         return self._stat("schedulers", connection, "pbs_statsched", None, None).get(name, {})
 
     def stat_queues(self, connection: int) -> Objects:
-        """Returns all queues."""
         return self._stat("queues", connection, "pbs_statque", None, None, None)
 
     def stat_vnodes(self, connection: int) -> Objects:
-        """Returns all vnodes."""
         return self._stat("vnodes", connection, "pbs_statvnode", None, None, None)
 
     def stat_reservations(self, connection: int) -> Objects:
-        """Returns all reservations."""
         return self._stat("reservations", connection, "pbs_statresv", None, None, None)
 
     def stat_resources(self, connection: int) -> Objects:
-        """Returns the definitions of resources."""
         return self._stat("resources", connection, "pbs_statrsc", None, None, None)
 
     def stat_jobs(
@@ -247,7 +242,6 @@ class Library:
         return self._done("pbs_manager", connection, _SET, _SERVER, b"", on.head, None)
 
     def run(self, connection: int, job_id: str, exec_vnode: str) -> int:
-        """Starts a job."""
         return self._done(
             "pbs_asyrunjob_ack", connection, job_id.encode(), exec_vnode.encode(), None
         )
@@ -258,12 +252,10 @@ class Library:
         return self._done("pbs_asyalterjob", connection, job_id.encode(), values.head, None)
 
     def alter_checked(self, connection: int, job_id: str, attributes: Attributes) -> int:
-        """Sets attributes."""
         values = AttributeList.set_to(attributes)
         return self._done("pbs_alterjob", connection, job_id.encode(), values.head, None)
 
     def signal(self, connection: int, job_id: str, signal: str) -> int:
-        """Sends a signal."""
         return self._done("pbs_sigjob", connection, job_id.encode(), signal.encode(), None)
 
     def rerun(self, connection: int, job_id: str) -> int:
@@ -271,7 +263,6 @@ class Library:
         return self._done("pbs_rerunjob", connection, job_id.encode(), None)
 
     def delete(self, connection: int, job_id: str, text: str) -> int:
-        """Deletes a job."""
         return self._done("pbs_deljob", connection, job_id.encode(), text.encode() or None)
 
     def release_nodes(self, connection: int, job_id: str, vnodes: str) -> int:

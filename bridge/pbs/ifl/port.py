@@ -96,15 +96,13 @@ class Ifl(Protocol):
             IflError: there is none.
         """
 
-    def disconnect(self, connection: int) -> None:
-        """Closes it."""
+    def disconnect(self, connection: int) -> None: ...
 
     def register(self, scheduler: str, primary: int, secondary: int) -> int:
         """Registers as a scheduler object of the server; the registration is the lock.
 
         Args:
             scheduler: name of the object: "default".
-            primary: for requests.
             secondary: on which commands arrive; its number is a file descriptor.
         """
 
@@ -117,20 +115,15 @@ class Ifl(Protocol):
     def stat_server(self, connection: int) -> tuple[str, Attributes]:
         """Returns the server's name and attributes."""
 
-    def stat_scheduler(self, connection: int, name: str) -> Attributes:
-        """Returns the attributes of a scheduler object."""
+    def stat_scheduler(self, connection: int, name: str) -> Attributes: ...
 
-    def stat_queues(self, connection: int) -> Objects:
-        """Returns all queues."""
+    def stat_queues(self, connection: int) -> Objects: ...
 
-    def stat_vnodes(self, connection: int) -> Objects:
-        """Returns all vnodes."""
+    def stat_vnodes(self, connection: int) -> Objects: ...
 
-    def stat_reservations(self, connection: int) -> Objects:
-        """Returns all reservations."""
+    def stat_reservations(self, connection: int) -> Objects: ...
 
-    def stat_resources(self, connection: int) -> Objects:
-        """Returns the definitions of resources."""
+    def stat_resources(self, connection: int) -> Objects: ...
 
     def stat_jobs(
         self, connection: int, attributes: Sequence[str], *, changed_since_s: int = 0
@@ -138,7 +131,6 @@ class Ifl(Protocol):
         """Returns jobs that have not ended, arrays, and tasks that have started.
 
         Args:
-            connection: to ask on.
             attributes: the ones to state; none: all.
             changed_since_s: only those with this or a later `mtime`, Unix seconds; 0: all.
         """

@@ -46,7 +46,6 @@ class Printed:
     """An output.
 
     Attributes:
-        objects: by name.
         problems: one line for each value that was repaired and each object that was left out.
     """
 
@@ -58,7 +57,6 @@ def read_output(output: bytes, section: str) -> Printed:
     """Reads an output.
 
     Args:
-        output: of the command.
         section: where its objects are: "Jobs", "nodes", "Queue", "Server".
 
     Raises:
@@ -169,7 +167,6 @@ def read_listing(printed: str, first: str) -> Objects:
     """Reads objects as `pbs_rstat -f` and `qmgr -c list` print them, one attribute a line.
 
     Args:
-        printed: the output.
         first: the words before an object's name: "Resv ID: ", "Sched ".
     """
     objects: Objects = {}

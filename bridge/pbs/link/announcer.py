@@ -144,7 +144,6 @@ class Announcer:
         """Begins to write, once it has a connection.
 
         Args:
-            ifl: the library.
             share: part of the server's time that writing again may take; 0: nothing is written.
         """
         self.written = Written()

@@ -31,7 +31,6 @@ class Commands:
         """Begins to listen.
 
         Args:
-            ifl: the library.
             secondary: the connection that commands arrive on.
             wake: set with every command.
         """

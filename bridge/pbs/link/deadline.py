@@ -9,7 +9,6 @@ def within(limit_s: float, call: Callable[[], int]) -> int | None:
     """Returns the result of a call; None: it has not returned in time, and goes on.
 
     Args:
-        limit_s: how long to wait.
         call: made by a thread of its own; it must raise nothing.
     """
     found: list[int] = []

@@ -34,7 +34,6 @@ class DecisionExecution:
 
     Attributes:
         scheduler: name of the scheduler object.
-        ifl, registration, model, reading, starts, announcer, heartbeat, figures: of the link.
         clock: monotonic, s.
     """
 
@@ -98,9 +97,7 @@ class DecisionExecution:
         """Sends an admitted start; None: the server accepted it.
 
         Args:
-            tables: that it was checked against.
             checked: the last check, which admitted it.
-            run: the start.
             decision_id: of the service; 0: an operator asked for it.
             wire_id: the job as the service knows it: of a task its array.
         """

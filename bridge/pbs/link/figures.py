@@ -11,7 +11,6 @@ class Figures:
     """Statistics of a link since its start.
 
     Attributes:
-        turns, calls, starts: how many.
         fallbacks: times the registration was given back because the service was silent.
         fallback_s: time spent so, without the present one.
         fallback_since: when the present fallback began, monotonic, s; 0: there is none.

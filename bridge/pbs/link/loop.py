@@ -49,11 +49,8 @@ class Link:
     """The scheduler of a server, for a service.
 
     Attributes:
-        settings: of the link.
         ifl: the batch interface.
-        stream: to the service.
         model: the pure half.
-        parent: the supervisor.
         announcer: writes comments.
         wake: set when something may have changed.
         clock: monotonic, s.

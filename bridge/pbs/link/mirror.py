@@ -119,8 +119,6 @@ class Mirror:
     """The tables of one server, read on one connection.
 
     Attributes:
-        ifl: the library.
-        connection: for queries.
         scheduler: name of the scheduler object.
         clock: wall clock, s; the server's machine and this one must agree within `SLACK_S`.
         monotonic: for intervals, s.

@@ -15,8 +15,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 class Checked(Protocol):
     """The last check of decisions, against the newest tables; books what it admits."""
 
-    def admit(self, decision: pb.Decision) -> StartOrder | Refusal:
-        """Checks a start."""
+    def admit(self, decision: pb.Decision) -> StartOrder | Refusal: ...
 
     def withdraw(self, run: StartOrder) -> None:
         """Takes back a start that the server refused."""

@@ -32,8 +32,6 @@ _MAX_LOGGED = 1000
 
 
 class TableSource(Protocol):
-    """Where tables come from."""
-
     problems: list[str]
 
     def read(self, now_s: int) -> Tables:
@@ -45,8 +43,6 @@ class ReadOnlyLink:
     """Reports a server's state to a service, and nothing else.
 
     Attributes:
-        source: of the tables.
-        stream: to the service.
         model: the pure half.
         silence_s: how long a call may take.
         clock, wall: monotonic and Unix time, s.

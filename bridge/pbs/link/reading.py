@@ -35,7 +35,6 @@ class ServerReading:
     """The tables of the server that a link is connected to.
 
     Attributes:
-        settings, ifl, registration, model, starts, figures: of the link.
         wake: set when something has changed that the service does not know.
         clock, wall: monotonic and Unix time, s.
         is_brief: the last reading was of new jobs only.

@@ -39,7 +39,6 @@ class ServerRequests:
     """Answers the server.
 
     Attributes:
-        ifl, registration, model, reading, execution: of the link.
         wake: set when something has changed.
         clock: monotonic, s.
         within: makes a call that may not return in time; None: it has not.

@@ -33,12 +33,8 @@ class Open:
     """A start under way.
 
     Attributes:
-        decision_id: of the service.
         wire_id: the job as the service knows it: of a task its array.
-        job_id: what was started.
-        exec_vnode: where.
         requested_s: time of the request, monotonic, s.
-        run_count: of the job before.
     """
 
     decision_id: int
@@ -74,7 +70,6 @@ class OpenStarts:
         """Returns the results that are known now.
 
         Args:
-            jobs: as the server shows them.
             now: monotonic, s.
         """
         results = []

@@ -44,24 +44,19 @@ class Reported(Protocol):
     """
 
     @property
-    def nodes(self) -> Mapping[str, pb.Node]:
-        """By name."""
+    def nodes(self) -> Mapping[str, pb.Node]: ...
 
     @property
-    def jobs(self) -> Mapping[str, pb.Job]:
-        """By id."""
+    def jobs(self) -> Mapping[str, pb.Job]: ...
 
     @property
-    def partitions(self) -> pb.Partitions:
-        """All of them."""
+    def partitions(self) -> pb.Partitions: ...
 
     @property
-    def reservations(self) -> pb.Reservations:
-        """All of them."""
+    def reservations(self) -> pb.Reservations: ...
 
     @property
-    def licences(self) -> pb.Licences:
-        """All of them."""
+    def licences(self) -> pb.Licences: ...
 
 
 @dataclass
@@ -120,7 +115,6 @@ class Stream:
         self.greeted = pb.HelloReply()
 
     def close(self) -> None:
-        """Closes the connection."""
         if self._channel is not None:
             self._channel.close()
 
@@ -175,11 +169,7 @@ class Stream:
         """Sends a report and returns the reply, with decisions that are new.
 
         Args:
-            report: the newest.
             now_s: the clock, Unix seconds.
-            timeout_s: how long to wait.
-            ended: runs of jobs.
-            status: of this link.
             meanwhile: is called while the service decides; it must raise nothing.
 
         Raises:

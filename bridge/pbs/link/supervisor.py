@@ -40,8 +40,6 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Process(Protocol):
-    """A child."""
-
     def poll(self) -> int | None:
         """Its exit code; None: it runs."""
 
@@ -53,10 +51,7 @@ class Process(Protocol):
 
 
 class LinkProcess(Process, Protocol):
-    """A link."""
-
-    def lines(self, timeout_s: float) -> Sequence[str]:
-        """Waits for lines from it."""
+    def lines(self, timeout_s: float) -> Sequence[str]: ...
 
     def tell(self, word: str) -> None:
         """Sends it a line."""
@@ -83,7 +78,6 @@ class Child:
         return code
 
     def end(self) -> None:
-        """Ends it."""
         self._process.terminate()
         try:
             self._process.wait(_END_S)
@@ -116,7 +110,6 @@ class LinkChild(Child):
         os.close(from_child)
 
     def lines(self, timeout_s: float) -> Sequence[str]:
-        """Waits for lines from it."""
         ready, _, _ = select.select([self._read_from], [], [], timeout_s)
         if not ready:
             return ()
@@ -155,7 +148,6 @@ class Supervisor:
     """One link, and the scheduler that takes over.
 
     Attributes:
-        settings: of the link.
         start_link, start_stock: start the processes; no `start_stock`: nothing takes over.
         clock: monotonic, s.
         notify: tells systemd that this process lives, and what it does.

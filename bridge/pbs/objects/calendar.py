@@ -92,7 +92,6 @@ def _sound(begin: tuple[int, int]) -> tuple[int, int]:
 
 
 def is_prime(holidays: Holidays, at: datetime) -> bool:
-    """Tells whether it is prime time."""
     if not holidays.in_force:
         return True
     if at.timetuple().tm_yday in holidays.days:
@@ -171,7 +170,6 @@ class Calendar:
     zone: tzinfo | None = None
 
     def is_prime(self, now_s: int) -> bool:
-        """Tells whether it is prime time."""
         return is_prime(self.holidays, local_time(now_s, self.zone))
 
     def is_dedicated(self, queue: str) -> bool:
@@ -191,7 +189,6 @@ class Calendar:
         """Returns why a job may not start now, by the time of day; empty: it may.
 
         Args:
-            queue: of the job.
             now_s: the clock.
             limit_s: its time limit; 0: none.
         """

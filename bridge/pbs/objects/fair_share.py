@@ -112,8 +112,6 @@ class FairShare:
         """Counts what running jobs used since the last call, and lets all usage decay.
 
         Args:
-            jobs: all.
-            config: of the scheduler.
             now_s: the clock.
         """
         since_s = self.seen_s or now_s
@@ -139,7 +137,6 @@ class FairShare:
     def standings(
         self, members: Mapping[str, Member], entities: Iterable[str], config: SchedConfig
     ) -> dict[str, Standing]:
-        """Returns how entities stand."""
         tree = _Tree(members, {*entities, *self.usage}, config, self.usage)
         return {entity: tree.standing(entity) for entity in entities}
 

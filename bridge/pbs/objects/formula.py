@@ -33,11 +33,7 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that was accepted.
-
-    Attributes:
-        names: its variables.
-    """
+    """A formula that was accepted."""
 
     text: str
     tree: ast.expr

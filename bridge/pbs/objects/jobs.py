@@ -37,11 +37,9 @@ class PbsJob:
     """One job, one array, or one task of an array.
 
     Attributes:
-        chunks: what it asks for.
         wants: what one chunk of each kind consumes of vnodes.
         total: what it uses of the server's and the queue's resources.
         words: strings and booleans that it asks for as a whole.
-        held: what it holds now.
         order: the chunks of `held`, as stated in exec_vnode.
         array: id of the array that it is a task of; empty: none.
         is_array: it stands for the tasks that have not started.
@@ -79,17 +77,14 @@ class PbsJob:
 
     @property
     def has_vnodes(self) -> bool:
-        """Whether it holds vnodes."""
         return self.state in HOLDING and bool(self.held)
 
     @property
     def n_chunks(self) -> int:
-        """Chunks in all."""
         return sum(chunk.count for chunk in self.chunks)
 
 
 def read_job(job_id: str, job: Attributes, definitions: Mapping[str, ResourceDefinition]) -> PbsJob:
-    """Reads a job."""
     listed = amounts(job, "Resource_List")
     state = text(job, "job_state")
     problem = ""

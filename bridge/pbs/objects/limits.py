@@ -52,7 +52,6 @@ class Owner:
 
     @property
     def entities(self) -> tuple[str, str, str, str]:
-        """The entities it counts for."""
         return ("o:PBS_ALL", f"u:{self.user}", f"g:{self.group}", f"p:{self.project}")
 
 
@@ -162,8 +161,6 @@ def exceeded(
     Args:
         limits: of the server and the job's queue, each with what running jobs use there.
         owner: the job's.
-        wanted: what the job uses of each resource.
-        definitions: of the resources.
     """
     for place, used in limits:
         for entity, resource, maximum in _of(place.hard, owner):

@@ -73,7 +73,6 @@ class PbsReservation:
 
     Attributes:
         held: vnode to what is reserved there.
-        queue: of its jobs.
         of: the standing reservation of which this is a later occurrence; empty: it is none.
     """
 
@@ -102,9 +101,7 @@ class Parsed:
         jobs: by id; `problem` describes those that are invalid.
         used: of each queue, and of the server under "".
         tasks_running: array to the number of its tasks that run.
-        by_queue: reservation of a queue.
         problems: one line for each value that was left out.
-        files: of sched_priv.
     """
 
     tables: Tables
@@ -179,7 +176,6 @@ class Reader:
         self._nodes: tuple[Mapping[str, Vnode], Mapping[str, tuple[str, ...]]] | None = None
 
     def read(self, tables: Tables) -> Parsed:
-        """Reads tables."""
         definitions = self._defined(tables)
         vnodes = self._each(
             "vnode", tables.vnodes, lambda n, a: read_vnode(n, a, definitions, self._partition)
@@ -285,7 +281,6 @@ class Reader:
 def read_queue(
     name: str, queue: Attributes, definitions: Mapping[str, ResourceDefinition], partition: str = ""
 ) -> PbsQueue:
-    """Reads one queue."""
     problem = ""
     if text(queue, "queue_type").lower().startswith("r"):
         problem = f"queue {name} only routes jobs"
@@ -306,7 +301,6 @@ def read_queue(
 def read_reservation(
     name: str, attributes: Attributes, definitions: Mapping[str, ResourceDefinition]
 ) -> PbsReservation:
-    """Reads one reservation."""
     word, problem, held = text(attributes, "reserve_state"), "", {}
     state = int(word) if word.isdecimal() else _RESV_STATES.get(word, 0)
     try:

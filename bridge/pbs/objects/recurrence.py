@@ -45,9 +45,7 @@ def begins(attributes: Attributes, start_s: int, count: int) -> list[int]:
     """Returns when a standing reservation begins, from the occurrence of `start_s` on.
 
     Args:
-        attributes: of the reservation.
         start_s: of the first of them.
-        count: how many.
 
     Raises:
         BadRequest: its recurrence is not understood, or has too many or too few occurrences.

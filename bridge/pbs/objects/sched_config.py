@@ -65,7 +65,6 @@ class SchedConfig:
     """The settings.
 
     Attributes:
-        prime, non_prime: by the time of day.
         exempt_anytime: `backfill_prime` does not apply to jobs of other queues than those of prime
             or non-prime time.
         dedicated, primetime, nonprimetime: how the names of queues begin whose jobs run in

@@ -43,8 +43,6 @@ class PlaceSharing(Enum):
 
 @dataclass(frozen=True)
 class PbsPlace:
-    """A place statement."""
-
     arrange: Arrange = Arrange.FREE
     share: PlaceSharing = PlaceSharing.UNSTATED
     group: str = ""

@@ -87,9 +87,6 @@ def read_vnode(
     """Reads one vnode.
 
     Args:
-        name: its name.
-        attributes: as the server states them.
-        definitions: of the resources.
         partition: of the scheduler that this service takes the place of; empty: the default one.
     """
     counted: dict[str, float] = {}

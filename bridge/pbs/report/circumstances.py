@@ -26,7 +26,6 @@ class Circumstances:
     Attributes:
         used: of the server and each queue, what limits are on.
         by_clock: the clock matters to any job.
-        order: what priorities depend on.
         beyond: jobs that may not start because of reservations.
     """
 
@@ -45,7 +44,6 @@ def is_judged_by_them(job: PbsJob) -> bool:
 
 
 def circumstances(parsed: Parsed, priorities: Priorities, shared: SharedVnodes) -> Circumstances:
-    """Returns those of now."""
     calendar, now_s = parsed.files.calendar, parsed.tables.now_s
     return Circumstances(
         parsed.limits,

@@ -22,7 +22,6 @@ def node_weights(parsed: Parsed, nodes: Mapping[str, tuple[str, ...]]) -> dict[s
     """Returns the weight of each node of the wire, from 1.
 
     Args:
-        parsed: the server.
         nodes: of the wire, with their vnodes.
     """
     keys = parsed.settings.node_sort

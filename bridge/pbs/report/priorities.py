@@ -59,12 +59,7 @@ class Priorities:
     """
 
     def __init__(self, parsed: Parsed, usage: FairShare) -> None:
-        """Reads the settings.
-
-        Args:
-            parsed: the server.
-            usage: of all entities.
-        """
+        """Reads the settings."""
         tables, definitions = parsed.tables, parsed.definitions
         self._config, settings = parsed.files.config, parsed.settings
         self._definitions = definitions

@@ -29,8 +29,6 @@ class SharedVnodes:
     """The reservations of rule 2.
 
     Attributes:
-        names: of them.
-        jobs: their jobs on the wire.
         held: waiting jobs that may not start now to why.
     """
 

@@ -91,7 +91,6 @@ class _Kept:
         around: the server's pools and reservations.
         request: or why there is none.
         demanded: features that only this job asks for.
-        standing: of waiting jobs.
     """
 
     job: PbsJob
@@ -125,7 +124,6 @@ class Translation:
         self._circumstances: Circumstances | None = None
 
     def report(self, tables: Tables) -> Report:
-        """Returns the tables as messages."""
         parsed = self.reader.read(tables)
         cluster = self._clustered(parsed)
         self._observe(parsed)

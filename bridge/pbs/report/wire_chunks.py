@@ -53,7 +53,6 @@ class Cluster:
         single: nodes that accept no jobs of several vnodes.
         sharing: values of the attribute on usable vnodes.
         counted: the vnodes of each node that have CPUs.
-        has_several: some node has several of them.
     """
 
     vnodes: Mapping[str, Vnode]

@@ -100,8 +100,6 @@ class Account:
             eligible_s: (n,) instants from which they wait.
             length_s: (n,) expected run times.
             width: (n,) as of `counted`.
-            total: width of the machine.
-            nodes: of the machine.
         """
         if self._is_full:
             return
@@ -130,7 +128,6 @@ class Account:
         """Simulates EASY if there were enough arrivals (rule 2), and weighs the classes.
 
         Args:
-            now_s: the instant.
             total: width of the machine.
             class_factor: rule 3.
             waiting: ids of waiting jobs.
@@ -214,7 +211,6 @@ def counted(snapshot: Snapshot, job: Ints, nodes: Ints) -> tuple[Ints, int]:
     """Jobs and machine as one number each: processors, of the resource they need most of.
 
     Args:
-        snapshot: the cluster.
         job: (n,) rows of its jobs.
         nodes: (n,) that each needs.
 

@@ -69,10 +69,8 @@ def run(
     """Minimises a model.
 
     Args:
-        model: with an objective.
         effort: deterministic time; 0: no bound.
         budget_s: wall-clock time; 0: no bound.
-        seed: random seed.
         search: further parameters of CP-SAT, in their text form.
         incumbent: see `Incumbent`.
     """

@@ -59,7 +59,6 @@ class Objective:
         """(n,) the cost of a second of waiting.
 
         Args:
-            snapshot: the cluster.
             job: (n,) rows of `snapshot.jobs`.
             length_s: (n,) predicted run times.
         """

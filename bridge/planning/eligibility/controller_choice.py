@@ -101,9 +101,6 @@ class Chooser:
     def start(self, row: int) -> ControllerChoice | None:
         """Returns where the controller may make a start that is planned for now.
 
-        Args:
-            row: of the plan.
-
         Returns:
             None: on the planned nodes alone.
         """
@@ -338,7 +335,6 @@ class Chooser:
 
     @cached_property
     def _planned(self) -> _Starts:
-        """Of all planned starts."""
         return self._firsts(*self._pairs)
 
     @cached_property

@@ -99,7 +99,6 @@ def wish_reason(
 
     Args:
         reason: why it does not start now, of its nodes whatever their switches.
-        number: of leaf switches it requests.
         until_s: the end of its wait for them.
         node: what users call a node.
         impossible: no set of that many leaf switches can hold it.
@@ -174,7 +173,6 @@ class SwitchRequest:
     """What a job needs of the nodes of a union.
 
     Attributes:
-        units: number of all units.
         nodes: minimum number of nodes.
         on_idle, on_free: (n_nodes,) units that fit on a node when idle, and in addition to what
             runs now.
@@ -248,13 +246,9 @@ def unions(
     """Finds unions that can hold a job, as (n_nodes,) bool, the most promising first.
 
     Args:
-        leaves: of the topology.
         mask: (n_nodes,) that the job may use.
-        requested: what it needs.
         maximum: maximum number of leaf switches.
         required: nodes that it must have.
-        load: what runs.
-        now_s: now.
         length_s: how long the job takes.
         closed: times during which nodes are closed.
     """

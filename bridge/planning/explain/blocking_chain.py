@@ -46,7 +46,6 @@ class ChainLink:
     Attributes:
         kind: of blocker.
         row: in `Snapshot.running`, in the plan, or in `Snapshot.reservations`; -1: a begin time.
-        until_s: its latest end.
         shared_nodes: how many of the waiting job's nodes it holds until then.
         licence: the licence it holds, if that is what is waited for; empty otherwise.
     """
@@ -59,8 +58,6 @@ class ChainLink:
 
 
 class BlockingChains:
-    """The chains of one plan."""
-
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         snapshot = as_planned(snapshot, plan)
         self._snapshot, self._plan = snapshot, plan
@@ -130,7 +127,6 @@ class BlockingChains:
 
         Args:
             nodes: (n_nodes,).
-            at_s: an end.
             row: of the plan; not itself.
             consumer: only jobs of the same "user" or "account"; empty: any.
         """

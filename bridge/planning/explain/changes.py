@@ -42,8 +42,6 @@ SHORTEST_S = 1
 
 
 class SizeKind(Enum):
-    """The unit of a size."""
-
     NODES = "nodes"
     TASKS = "tasks"
     CHUNKS = "chunks"
@@ -59,7 +57,6 @@ class JobChange:
         size: the new one; 0: unchanged.
         size_kind: unit of `size`.
         partition: index into `Snapshot.partitions`; -1: unchanged.
-        options: of the submit command.
         text: for users, without the start.
         free_pools: that would have to give access; empty: no pool blocks it.
     """
@@ -79,7 +76,6 @@ class Sizes:
     """The sizes below a job's own.
 
     Attributes:
-        own: its own.
         values: (n,) int64, ascending.
         columns: (n,) entries of `JobTable` that change with the size.
     """
@@ -96,9 +92,7 @@ class Variants:
     Each occurs twice: with the job's own time limit, and with `SHORTEST_S`.
 
     Attributes:
-        snapshot: with the variants.
         partitions: other partitions.
-        sizes: smaller sizes.
     """
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
@@ -231,11 +225,8 @@ def describe(
     """Describes a change of a job.
 
     Args:
-        snapshot: the cluster.
         row: of `snapshot.jobs`.
-        start_s: the resulting start.
         time_limit_s: new; 0: unchanged.
-        before_s: its present time limit.
         sizes: with `size`.
         size: new; 0: unchanged.
         partition: new; -1: unchanged.

@@ -62,8 +62,6 @@ def what_if(
     """Looks for the smallest changes that let a job start earlier.
 
     Args:
-        snapshot: the cluster.
-        plan: made for it.
         row: of the plan; for an array that of its earliest task.
         conditions: of the plan; None: nodes and licences only.
         step_s: new time limits are multiples of this; None: as users state them.
@@ -114,10 +112,7 @@ def _limits(search: VariantSearch, row: int, below_s: int, step_s: int) -> list[
     """The longest time limits that bring an earlier start, and a start now; with the starts.
 
     Args:
-        search: the book.
-        row: of a short variant.
         below_s: the start to improve on.
-        step_s: of time limits.
     """
     known: dict[int, int] = {}
 

@@ -68,7 +68,6 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
     """The running malleable jobs, in order of their rows.
 
     Args:
-        snapshot: the world.
         costs: of changes.
         learnt: speed-ups (`bridge.planning.malleable.observing`) of jobs that are not measured;
             None: nothing.
@@ -191,7 +190,6 @@ def given_back(
         which: (n,) these.
         by_s: (n,) when the change of each is complete.
         ends_s: (n,) when each ends then.
-        why: reason for all of them.
     """
     if not which.any():
         return NO_RESIZES

@@ -28,7 +28,6 @@ class MalleableJob:
         requested: the number of nodes that it requested; its present number, if it states none.
         maximum: the maximum number of nodes that it allows.
         rule: which numbers of nodes it allows up to that.
-        serial: its serial fraction.
         left_s: its maximum remaining time at its width.
         back_s: when lent nodes can be returned.
         resizable: it is not adapting, and its last change was long enough ago.

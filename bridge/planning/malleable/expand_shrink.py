@@ -57,7 +57,6 @@ class Malleables:
         """Finds them.
 
         Args:
-            snapshot: the cluster.
             adaptation_s: expected duration of a change of width.
         """
         running = snapshot.running
@@ -68,7 +67,6 @@ class Malleables:
         return Malleables(snapshot, np.flatnonzero(free))
 
     def nodes(self, job: int) -> NDArray[np.int32]:
-        """The allocation of a job."""
         running = self.snapshot.running
         return running.nodes[running.indptr[job] : running.indptr[job + 1]]
 
@@ -85,8 +83,6 @@ def expand_shrink(
     """Resizes running jobs by the rules above.
 
     Args:
-        snapshot: the world.
-        planned: the plan with all widths as they are.
         replan: plans around other widths.
         shrink_order: rows of `snapshot.running`, shrunk first to last.
         expand_order: rows of `snapshot.running`, grown first to last.

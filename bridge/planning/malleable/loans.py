@@ -78,7 +78,6 @@ def growths(
     """The jobs that grow (of `jobs`), and the nodes lent to each (rules 2 to 5).
 
     Args:
-        snapshot: the world.
         jobs: the running ones.
         worth: (n,) the next width of each that is worth a change; `NONE` for those that adapt or
             shrink, or changed their width within the last hour.

@@ -65,7 +65,6 @@ class _Seen:
     """The running jobs of a snapshot, as columns.
 
     Attributes:
-        there: ids of all of them.
         row: of `Snapshot.running`, of the malleable ones; the other columns are of these.
         serial: as measured, in millionths; -1: not measured.
     """

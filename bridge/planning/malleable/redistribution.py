@@ -27,7 +27,6 @@ class Redistribution:
     """Widths for running jobs.
 
     Attributes:
-        snapshot: the cluster.
         jobs: those that may be resized, by their rows of `Snapshot.running`.
         widths: the target of each, by its id; jobs left out keep theirs.
         by_s: when a change that begins now is complete.

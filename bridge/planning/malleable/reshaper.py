@@ -57,6 +57,5 @@ class Reshaper(Adapting, ABC):
 
         Args:
             snapshot: the state of the cluster, with predicted times.
-            planned: the plan with all widths as they are.
             replan: the plan with other widths.
         """

@@ -78,8 +78,6 @@ class Restoring:
     """One decision.
 
     Attributes:
-        effort: of the policy.
-        snapshot: the cluster.
         order: (n_jobs,) rows of its jobs.
         replan: plans around other widths.
         power: the present power, and its bounds.

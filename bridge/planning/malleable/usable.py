@@ -15,14 +15,12 @@ class Usable:
 
     Attributes:
         masks: (n_free,) which of the nodes the jobs of each group could use.
-        counts: their numbers.
     """
 
     def __init__(self, snapshot: Snapshot, free: NDArray[np.int32]) -> None:
         """Begins without groups.
 
         Args:
-            snapshot: the world.
             free: (n_free,) these nodes.
         """
         self._snapshot, self._free = snapshot, free

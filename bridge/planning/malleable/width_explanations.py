@@ -83,10 +83,7 @@ def with_reasons(
     """The plan with a reason for each running malleable job.
 
     Args:
-        snapshot: what was planned.
-        planned: as the policy returns it.
         left_out: see `Watched`.
-        demands: of the policy.
     """
     running = snapshot.running
     rows = np.flatnonzero(running.malleable & (running.indptr[1:] > running.indptr[:-1]))
@@ -176,7 +173,6 @@ class _Reasons:
             self._nodes[which] = self._until_s[which] = 0
 
     def told(self) -> tuple[WidthReason, ...]:
-        """One for each of the jobs."""
         ids = self._snapshot.running.id[self._rows].tolist()
         codes = map(_CODES.__getitem__, self._code.tolist())
         return tuple(map(_reason, ids, codes, self._nodes.tolist(), self._until_s.tolist()))

@@ -12,7 +12,6 @@ def allowed_widths(snapshot: Snapshot, job: int) -> Sequence[int]:
     """The widths within a running job's bounds, its rule and its partition, ascending.
 
     Args:
-        snapshot: the world.
         job: row of `snapshot.running`; a malleable job.
     """
     running = snapshot.running

@@ -43,7 +43,6 @@ def improve_placement(
 
     Args:
         snapshot: the cluster, with predictions.
-        planned: the plan, and the kept plan with it.
         place: finds node sets.
         site: its rules may name nodes.
         rng: source of random numbers.

@@ -55,8 +55,6 @@ def node_types(
     """(n_nodes,) numbers that are equal for nodes of one type.
 
     Args:
-        snapshot: the cluster.
-        hop_tree: its switches.
         ruled: (n_nodes,) bool each, for rules of the site that name nodes.
     """
     nodes, jobs = snapshot.nodes, snapshot.jobs
@@ -116,7 +114,6 @@ class SwapContext:
 
     Attributes:
         snapshot: the cluster, with predictions.
-        hop_tree: the switches.
         node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.
         rng: its source of random numbers.
@@ -165,7 +162,6 @@ class NodeSwapper:
         )
 
     def nodes_of(self, row: int) -> NDArray[np.int32]:
-        """The current nodes of a row."""
         given = self.given
         return np.sort(self.image[given.indptr[row] : given.indptr[row + 1]])
 

@@ -134,7 +134,6 @@ class KeptLowering:
         return found
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is of this cluster."""
         nodes, partitions = snapshot.nodes, snapshot.partitions
         if snapshot.topology is not self._topology or len(partitions) != len(self._partitions):
             return False

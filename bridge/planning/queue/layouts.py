@@ -42,7 +42,6 @@ def layouts(
     """Returns the layouts of a job on the nodes of one alternative.
 
     Args:
-        snapshot: the cluster.
         eligibility: of the same; classes of single groups are added to it.
         row: of `snapshot.jobs`.
         alternative: one of the job's.
@@ -117,7 +116,6 @@ class CandidateLayouts:
     """The layouts of every alternative of the plannable rows; equal requests share them.
 
     Attributes:
-        options: each once.
         which: (n_alternatives,) position in `options`.
     """
 
@@ -135,7 +133,6 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
     """Returns the layouts of every alternative of the plannable rows.
 
     Args:
-        rows: of the cycle.
         job: (n_alternatives,) row of `snapshot.jobs` of each.
     """
     columns = rows.alternatives
@@ -244,7 +241,6 @@ def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
     Args:
         tasks: at least one on each node.
         room: how many tasks fit on each node, largest first.
-        width: nodes.
     """
     if len(room) < width or room[-1] < 1 or sum(room) < tasks:
         return None

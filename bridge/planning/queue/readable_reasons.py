@@ -84,7 +84,6 @@ class Explainer:
         """Prepares reasons for one snapshot.
 
         Args:
-            snapshot: the cluster.
             matching: (n_nodes,) which nodes match, for each alternative of a constraint.
         """
         self._snapshot, self._matching = snapshot, matching
@@ -105,7 +104,6 @@ class Explainer:
         Args:
             row: in `Snapshot.jobs`.
             partition: of the alternative that the verdict is about.
-            min_nodes: of that alternative.
             blocked: the kernel's verdict.
             fit_now: nodes that could hold the job now; None: not counted.
             counter: the licence for the counter verdicts.

@@ -42,7 +42,6 @@ def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) ->
     """Repeats each array once per task to be planned; at least one row per job.
 
     Args:
-        jobs: the pending jobs.
         order: (n_jobs,) rows of `jobs`.
         array_depth: tasks of one array planned at a time; never more than its own limit allows.
     """
@@ -77,7 +76,6 @@ class Rows:
         """Separates the rows that can be planned from the others.
 
         Args:
-            snapshot: the cluster.
             job: (n_rows,) rows of `snapshot.jobs`.
         """
         self.snapshot, self.job = snapshot, job
@@ -185,7 +183,6 @@ class Rows:
         Args:
             at: position in `requested`.
             start_s: the earliest start; NEVER: none.
-            time_limit_s: its time limit at that start.
             code: of what keeps it from an earlier start.
 
         Returns:
@@ -213,7 +210,6 @@ class Rows:
         """Combines a kernel's result with the other rows.
 
         Args:
-            policy: name of the plan policy.
             start: (n_plannable,) s; NEVER and UNPLANNED have no nodes.
             alternative: (n_plannable,) which of the row's own alternatives; -1: none.
             indptr: (n_plannable + 1,) offsets into `nodes` and `tasks`.
@@ -327,7 +323,6 @@ class AlternativeColumns:
 
 
 def alternative_columns(given: list[tuple[Alternative, ...]]) -> AlternativeColumns:
-    """The columns of each row's alternatives."""
     distinct: dict[int, int] = {}  # equal requests share one tuple: compare by identity
     tuples: list[tuple[Alternative, ...]] = []
     which = np.empty(len(given), dtype=np.int64)

@@ -39,9 +39,7 @@ def eligible_first(jobs: JobTable, order: NDArray[np.int64], now_s: int) -> NDAr
     """The order with the jobs that are not yet eligible behind all others (rule 5).
 
     Args:
-        jobs: the table.
         order: (n,) rows of it, first planned first.
-        now_s: the present.
     """
     waits = not_yet_eligible(jobs, now_s)
     if not np.count_nonzero(waits):
@@ -62,7 +60,6 @@ def latest_start_s(
     """The latest start of jobs; NEVER: none.
 
     Args:
-        jobs: the table.
         job: (n,) rows of it.
         time_limit_s: (n,) with which each of them is planned.
         now_s: a fixed start in the future is exact, one in the past has the grace of rule 3.
@@ -113,10 +110,7 @@ def too_late(
     """Why a job cannot use its earliest start; None: no deadline or fixed start prevents it.
 
     Args:
-        jobs: the table.
-        job: a row of it.
         start_s: the earliest start; NEVER: none.
-        time_limit_s: with which it is planned.
         now_s: a bound in the past can only be met if the job is changed.
         code: of what keeps it from an earlier start.
     """
@@ -145,7 +139,6 @@ def requested_time_limit_s(
     """(n,) the time limits that rules apply to: neither predicted nor cut for a deadline.
 
     Args:
-        jobs: the table.
         job: (n,) rows of it.
         time_limit_s: (n,) with which each of them is planned.
     """

@@ -49,7 +49,6 @@ class Amounts:
     """Amounts of one snapshot.
 
     Attributes:
-        names: of the columns.
         n_requested: columns that a job may ask for; "jobs" and "arrayjobs" follow.
         available: (n_columns,) int64; NEVER for "jobs" and "arrayjobs".
     """

@@ -94,10 +94,8 @@ class ClusterWords:
 
     Attributes:
         column: generic resource to its column of the resource vectors.
-        n_resources: columns in all.
         threads: multiple to which a chunk's CPUs are rounded up.
         memory_consumable: memory is a consumable resource; otherwise chunks take none.
-        features: of all nodes.
         dialect: of the controller (`bridge.dialect`).
     """
 
@@ -126,10 +124,8 @@ def lower_chunks(
 
     Args:
         request: the chunks.
-        cluster: its columns and features.
         constraint: the controller's constraint; contains what all chunks request.
         memory_per_node_mib: the controller's value where the chunks state no memory.
-        memory_per_cpu_mib: likewise.
 
     Raises:
         RequestError: this cluster does not have it, or the controller cannot represent it.

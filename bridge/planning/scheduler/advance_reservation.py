@@ -92,11 +92,6 @@ class ReservationSlot:
 def find_slot(snapshot: Snapshot, plan: Plan, request: ReservationRequest) -> ReservationSlot:
     """Searches for a slot.
 
-    Args:
-        snapshot: the cluster.
-        plan: for it.
-        request: what to reserve.
-
     Raises:
         ConfigError: the cluster has no such nodes, not even busy ones.
         RequestError: the cluster cannot hold such chunks.

@@ -47,7 +47,6 @@ class BookWorld:
 
     Attributes:
         nodes: of the cluster; only their names and capacities matter.
-        resources: their columns.
         rank: (n_nodes,) nodes of lower rank first.
         selection: how nodes are picked among them.
         protect: see `Protection`.
@@ -92,7 +91,6 @@ class RunningRecord:
 
         Args:
             running: the jobs; no id twice.
-            terms: of these jobs.
             now_s: the present; a job holds its nodes for at least one more second.
 
         Returns:
@@ -135,9 +133,7 @@ class RowRecord:
     """What a book holds for rows, as columns of length n.
 
     Attributes:
-        number: of the booking.
         request: the book's request number.
-        start_s, length_s: when, and for how long.
         terms: constraints, amounts and modes.
         term_indptr: (n + 1,) row i has the terms term_indptr[i]:term_indptr[i + 1].
     """
@@ -154,7 +150,6 @@ class RowRecord:
 
         Args:
             row: (n,) of this one.
-            other: n rows.
         """
         alike: NDArray[np.bool_] = (
             (self.request[row] == other.request)
@@ -177,11 +172,8 @@ class KeptBook:
     """A book and its contents.
 
     Attributes:
-        world: what it was made for.
-        steps: of its constraints.
         classes: its classes without closed times: the nodes, as bytes of bool, to the number.
         requests: numbers of its requests, by layout and the numbers of its classes in the book.
-        running: the running jobs.
         rows: the announced ones, in the order of `KeptPlan.by_id`.
         others: numbers of the bookings of other rows.
         next_number: greater than the number of any booking.
@@ -215,7 +207,6 @@ class KeptRowBookings:
 
         Args:
             row: (n,) of `KeptBook.rows`.
-            now: n rows.
         """
         rows = self.kept.rows
         same = rows.same(row, now) & self._inside[row]

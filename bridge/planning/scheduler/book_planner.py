@@ -37,11 +37,7 @@ from bridge.units import NEVER
 
 
 class BookPlanner:
-    """Plans the rows of one cycle in a book.
-
-    Attributes:
-        planned: the rows, and where they are booked.
-    """
+    """Plans the rows of one cycle in a book."""
 
     def __init__(
         self,
@@ -55,9 +51,6 @@ class BookPlanner:
         """Lowers all candidates and books the running jobs.
 
         Args:
-            rows: of the cycle.
-            preference: how nodes are picked.
-            lowered: the rules.
             protect: see `Protection`.
             kept: the book of the cycle before; used if the first pass is `keep`.
         """
@@ -225,7 +218,6 @@ class BookPlanner:
 
         Args:
             requested: positions in `Rows.plannable`, none of them booked.
-            former: placements.
             row: (n,) which of them each has.
             start_s: (n,) when.
         """

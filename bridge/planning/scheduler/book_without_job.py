@@ -29,9 +29,7 @@ def book_plan(
 
     Args:
         cluster: of the same snapshot; running jobs are booked in it.
-        lowered: the rules it was made with.
         snapshot: the cluster; `plan.job` are rows of its jobs.
-        plan: to be written.
         without: the row of the job to be left out.
     """
     there = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED) & (plan.job != without)

@@ -27,7 +27,6 @@ class Candidates:
     """All candidates of the plannable rows, their terms, and their requests in the book.
 
     Attributes:
-        rows: of the cycle.
         cluster: the book in which requests are numbered.
         first: (n_plannable + 1,) row i has the candidates first[i]:first[i + 1].
         job: (n_plannable,) row of `snapshot.jobs`.
@@ -40,7 +39,6 @@ class Candidates:
     """
 
     def __init__(self, rows: Rows, cluster: ClusterBook, lowered: LoweredRules) -> None:
-        """Lowers all of them."""
         self.rows, self.cluster = rows, cluster
         snapshot, alternatives = rows.snapshot, rows.alternatives
         n_plannable = len(rows.plannable)
@@ -81,7 +79,6 @@ class Candidates:
         self._request[:] = -1
 
     def of(self, requested: int) -> range:
-        """A row's candidates."""
         return range(int(self.first[requested]), int(self.first[requested + 1]))
 
     def runnable(self, requested: int) -> list[int]:
@@ -93,7 +90,6 @@ class Candidates:
         return int(self.rows.snapshot.jobs.deadline_s[self.job[requested]])
 
     def terms_of(self, choice: LayoutChoice) -> BookTerms:
-        """The terms of one choice."""
         own = self.terms.of(choice.number)
         return self.terms.constraint[own], self.terms.amount[own], self.terms.mode[own]
 

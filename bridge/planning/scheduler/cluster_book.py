@@ -58,7 +58,6 @@ class ClusterBook:
 
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
-        licences: the constraints of licences.
         lowered: the rules of the site.
         kept: the book of the cycle before, if it is reused.
     """
@@ -77,12 +76,10 @@ class ClusterBook:
         """Writes the cluster and its running jobs.
 
         Args:
-            snapshot: the cluster.
             eligibility: of the same snapshot.
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.
             protect: see `Protection`; entries for resources that no node has are ignored.
-            selection: how nodes are picked.
             kept: the book of the cycle before.
         """
         self._snapshot, self._eligibility, self.lowered = snapshot, eligibility, lowered
@@ -232,7 +229,6 @@ class ClusterBook:
         """The book's request number of a layout; layouts with equal demands share it.
 
         Args:
-            layout: of a pending job.
             job_closures: the FreePools' closures that keep it, or some of its chunks, out.
         """
         key = layout, job_closures
@@ -334,7 +330,6 @@ class ClusterBook:
 
     @cached_property
     def constraint_of_key(self) -> dict[str, int]:
-        """The constraints by their keys."""
         count = self.licences.first + len(self.licences.steps)
         return {self.constraint_key(constraint): constraint for constraint in range(count)}
 

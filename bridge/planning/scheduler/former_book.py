@@ -29,7 +29,6 @@ class FormerBook:
         """Nothing is taken over yet.
 
         Args:
-            planned: the rows, none of them booked.
             empty_book: makes a book that holds the running jobs alone.
         """
         self._planned, self._empty_book = planned, empty_book
@@ -61,9 +60,7 @@ class FormerBook:
         rows near the conflict are examined (`Book.settle`).
 
         Args:
-            reused: its bookings of rows.
             kept: the rows, in order.
-            former: their placements.
 
         Returns: Where the rows are; None: this is not conclusive, and the book holds only those
             that it held.
@@ -129,10 +126,6 @@ class FormerBook:
         """Writes what an empty book holds into one that is reused, and goes on there.
 
         Args:
-            reused: its bookings of rows.
-            cluster: the book.
-            stays: rows booked at their former placements.
-            former: these placements.
             moved: all other rows that may have been booked.
         """
         planned = self._planned
@@ -151,8 +144,6 @@ class FormerBook:
         """Books rows until one does not fit or is not valid any more; returns how many.
 
         Args:
-            kept: the rows.
-            former: their placements.
             forced: book them whether they fit or not.
         """
         gone = np.flatnonzero(kept.position < 0)
@@ -169,8 +160,6 @@ class FormerBook:
         """Rows and their placements, in the form of the book's bulk calls.
 
         Args:
-            kept: the rows.
-            former: their placements.
             known: which rows have a request; the request of all others is invalid.
         """
         all_, position = self._planned.candidates, np.maximum(kept.position, 0)

@@ -28,7 +28,6 @@ class KeptRows:
         row: of `PlacementColumns`.
         candidate: the present one with the placement.
         position: of the layout among the candidate's; -1: the placement is no longer valid.
-        start_s: start of the placement.
     """
 
     index: NDArray[np.intp]
@@ -41,7 +40,6 @@ class KeptRows:
         return len(self.index)
 
     def take(self, which: NDArray[np.intp] | slice) -> "KeptRows":
-        """Some of them."""
         return KeptRows(
             self.index[which],
             self.row[which],
@@ -87,8 +85,6 @@ class FormerPlacements:
 
         Args:
             requested: positions in `Rows.plannable`.
-            row: the placement of each.
-            start_s: when each is to start now.
         """
         all_ = self._candidates
         first, count = all_.first[requested], np.diff(all_.first)[requested]

@@ -46,8 +46,6 @@ class KeptPlan:
     """Placements of jobs, by id, and the names of the nodes.
 
     Attributes:
-        names: of the nodes.
-        placements: of the jobs.
         handover: the book that holds them, for the next cycle; not serialized.
     """
 
@@ -70,7 +68,6 @@ class KeptPlan:
 
         Args:
             ids: (n_rows,) of the jobs.
-            plan: with their placements in this kept plan.
             image: (nnz,) the new node of each of its node entries.
         """
         width = np.diff(plan.indptr)

@@ -201,7 +201,6 @@ def extent_of(
     """The extent of some layouts.
 
     Args:
-        layouts: n of them.
         whole: None: not needed, as no job takes whole nodes or no rule counts CPUs or memory.
         amounts: for each bound with weights of nodes, (n,) what they add at most.
     """
@@ -225,7 +224,6 @@ def layouts_to_try(
 
     Args:
         given: as `layouts` gives them.
-        lowered: the rules.
         whole: None: it takes no whole nodes, or no rule counts CPUs or memory.
     """
     minimum, wider = given.minimum, given.wider
@@ -254,7 +252,6 @@ class LayoutChoice:
     """One layout of a candidate.
 
     Attributes:
-        candidate: of which.
         number: among all choices; of its terms and closures.
         layout: of its chunks.
         position: among the candidate's layouts: those for any start, then the wider ones.
@@ -273,7 +270,6 @@ class LayoutChoices:
         layouts: of all choices; candidates with equal requests share them.
         which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
         n_min: (n_candidates,) how many are for any start.
-        job_closures: of each choice.
         simple: (n_candidates,) it has one layout only.
         refused: (n_candidates,) it can never run; see `refusal`.
         hopeless: (n_choices,) which can never run.
@@ -295,9 +291,7 @@ class LayoutChoices:
 
         Args:
             given: (n_candidates,) layouts.
-            snapshot: the cluster.
             eligibility: of the same; classes of smaller nodes are added to it.
-            lowered: the rules.
             job: (n_candidates,) rows of its jobs.
             partition: (n_candidates,) indexes of partitions.
             time_limit_s: (n_candidates,) time limits.
@@ -326,7 +320,6 @@ class LayoutChoices:
         """Sets the layouts of all candidates.
 
         Args:
-            options: each once.
             option: (n_candidates,) which of them each candidate has.
         """
         sizes = np.array([(len(one.minimum), len(one.wider)) for one in options], dtype=np.int64)
@@ -339,7 +332,6 @@ class LayoutChoices:
         self.simple: NDArray[np.bool_] = self._count == 1
 
     def _layout_of_each(self) -> list[Layout]:
-        """The layout of each choice."""
         position = np.arange(len(self.owner)) - self._first[self.owner]
         return [self.layouts[at] for at in (position + self.which[self.owner]).tolist()]
 
@@ -411,7 +403,6 @@ def _options_to_try(
 
     Args:
         given: (n_candidates,) layouts.
-        lowered: the rules.
         takes: (n_candidates,) which take whole nodes that differ.
         whole: these nodes; None: no candidate does.
     """

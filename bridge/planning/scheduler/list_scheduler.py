@@ -58,7 +58,6 @@ class Schedule:
     """The result of decoding an order, by position.
 
     Attributes:
-        rows: of the cycle.
         start_s: NEVER: none; UNPLANNED: beyond the depth.
         alternative: index among the row's own (`Rows.alternatives`); -1: none.
     """
@@ -101,9 +100,7 @@ class ListScheduler:
         """Separates the rows that can be planned from the others, and chooses the kernel.
 
         Args:
-            snapshot: the cluster.
             order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
-            preference: how nodes are picked.
             conditions: that the plan must meet.
             array_depth: tasks of one array planned at a time.
             by_book: use the book even if `plan_nodes` could plan them.
@@ -202,11 +199,7 @@ class ListScheduler:
         return self._single_pass.problem(order)
 
     def plan(self, policy: str) -> Plan:
-        """The plan of the last order decoded, with the reason of every row that waits.
-
-        Args:
-            policy: name of the plan policy.
-        """
+        """The plan of the last order decoded, with the reason of every row that waits."""
         if self._planned:
             for row in self.rows.plannable.tolist():
                 self.rows.reasons[row] = None  # of an order decoded before

@@ -47,9 +47,7 @@ class WaitingRows:
         start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
         constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
-        partition: of the candidate.
         nodes: number of nodes requested there.
-        refused: its limits refuse it.
         passed_over: beyond the depth: only a start now was tried.
     """
 
@@ -72,10 +70,8 @@ class Placement:
     """A row's placement in a former plan.
 
     Attributes:
-        start_s: announced.
         alternative: which of the job's own.
         layout_index: which of the alternative's layouts, and the layout.
-        nodes, groups, chunks: as the book has them.
         late: booked at the latest start.
         blocked, constraint_key: why it could not start at once when it was placed here.
     """
@@ -118,7 +114,6 @@ class PlacementColumns:
 
     @classmethod
     def of(cls, placements: Sequence[Placement]) -> "PlacementColumns":
-        """The columns of some placements."""
         layouts = {id(one.layout): one.layout for one in placements}  # shared by equal jobs
         number = {key: at for at, key in enumerate(layouts)}
         keys: dict[str, int] = {}
@@ -176,7 +171,6 @@ class PlacementsById(Mapping[str, Placement]):
 
     Attributes:
         ids: (n,) of the jobs.
-        columns: of their placements.
     """
 
     def __init__(self, ids: Iterable[str], columns: PlacementColumns) -> None:
@@ -203,11 +197,7 @@ class PlacementsById(Mapping[str, Placement]):
 
 
 class AnnouncedStarts(Mapping[str, int]):
-    """The starts of placements by job id, s; a dictionary is made only if it is asked for.
-
-    Attributes:
-        placements: with these starts.
-    """
+    """The starts of placements by job id, s; a dictionary is made only if it is asked for."""
 
     def __init__(self, placements: PlacementsById) -> None:
         self.placements = placements

@@ -22,7 +22,6 @@ class PlanColumns:
         Args:
             layouts: at least those of the bookings.
             layout: (n,) of each booking, a position in `layouts`.
-            found: n bookings.
         """
         n_jobs = len(found.job)
         which, option = by_appearance(layout)

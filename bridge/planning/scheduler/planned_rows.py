@@ -24,8 +24,6 @@ class PlannedRows:
     """The plannable rows of a cycle as booked so far; `BookPlanner` books them.
 
     Attributes:
-        rows: of the cycle.
-        candidates: of each row.
         search: finds starts of single rows in the book.
         now_s: the time of the cycle.
         states: where each row is booked, and why it waits.
@@ -56,7 +54,6 @@ class PlannedRows:
 
     @property
     def layouts(self) -> CandidateLayouts:
-        """The layouts of all candidates."""
         return self.candidates.layouts
 
     def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -185,7 +182,6 @@ class PlannedRows:
 
         Args:
             candidate: (n,) none of them refused.
-            constraint: its number.
         """
         terms, choices = self.candidates.terms, self.candidates.choices
         number = choices.numbers(candidate).copy()
@@ -223,7 +219,6 @@ class PlannedRows:
         """The placements of booked rows, to be kept.
 
         Args:
-            requested: the rows.
             known: what `bookings` returns, if the caller has it.
         """
         booked, choices = self.states, self.candidates.choices
@@ -264,7 +259,6 @@ class PlannedRows:
         """The plan.
 
         Args:
-            policy: name of the plan policy.
             beyond: see `chosen`.
             known: what `bookings` returns, if the caller has it.
         """

@@ -71,7 +71,6 @@ class StartSearch:
         """The earliest slot of a row (rule 1).
 
         Args:
-            requested: the row.
             begin_s: the earliest start allowed.
             until_s: the latest start allowed.
             bound: whether its deadline or fixed start binds it.

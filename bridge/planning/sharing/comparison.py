@@ -105,7 +105,6 @@ class Comparison:
         """Takes in a measurement.
 
         Args:
-            at_s: its instant.
             work: of the host so far.
             guest_ms: CPU time of the guest so far; -1: not known.
             now_s: the present; the next phase begins now if this one is complete.
@@ -182,7 +181,6 @@ class Comparison:
 
     @staticmethod
     def of_numbers(numbers: Sequence[int]) -> "Comparison":
-        """The inverse."""
         unit, since_s, suspect, at_s, work, guest_ms, *phases = numbers
         half = len(phases) // 2
         return Comparison(
@@ -192,7 +190,6 @@ class Comparison:
 
 
 def begun(unit: int, now_s: int, *, suspect: int = 0) -> Comparison:
-    """A comparison that begins now."""
     assert unit >= CPU_MS
     return Comparison(unit, now_s, suspect)
 

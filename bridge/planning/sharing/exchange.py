@@ -53,7 +53,6 @@ _MAX_USER: Final = 1000
 
 
 def exported(pairs: Learnt, asax: Learnt) -> dict[str, Any]:
-    """Everything that was learnt."""
     return {
         "format": FORMAT,
         "version": VERSION,

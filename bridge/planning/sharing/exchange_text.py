@@ -20,7 +20,6 @@ MAX_BYTES: Final = 48 << 20
 
 
 def written(pairs: Learnt, asax: Learnt) -> str:
-    """Everything that was learnt."""
     parts = []
     for key, part in exported(pairs, asax).items():
         if isinstance(part, list):

@@ -68,7 +68,6 @@ class History:
 
 
 def application(user: str, name: str, nodes: int) -> str:
-    """The key of an application."""
     plain = name.rstrip(_DIGITS)[:MAX_NAME].rstrip(_DIGITS).translate(_CONTROL)
     return APART.join((user, plain, str(nodes)))
 
@@ -85,12 +84,10 @@ def application_of(app: str) -> tuple[str, str, int]:
 
 
 def history_key(app: str) -> str:
-    """Of an application."""
     return _APPLICATION + APART + app
 
 
 def histories(known: Mapping[str, list[int]]) -> dict[str, History]:
-    """All known applications."""
     start = _APPLICATION + APART
     apps = [key.removeprefix(start) for key in known if key.startswith(start)]
     learnt = Learnt(known=Layers(dict(known)))

@@ -107,7 +107,6 @@ class Learner:
         """Returns what is known after the loss of a choice.
 
         Args:
-            choice: as it was made.
             loss: 0 to 1; see `observation.overrun_loss`.
 
         Raises:

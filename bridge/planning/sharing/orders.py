@@ -22,11 +22,7 @@ FLOOR: Final = 0.05
 
 @dataclass
 class Orders:
-    """Collects the orders for guests.
-
-    Attributes:
-        snapshot: the cluster.
-    """
+    """Collects the orders for guests."""
 
     snapshot: Snapshot
     _quotas: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -37,7 +33,6 @@ class Orders:
 
         Args:
             job_id: it runs or starts now.
-            cpus: of each of its nodes.
             share: 0 to 1.
             weight: as in cgroup v2.
         """
@@ -53,12 +48,10 @@ class Orders:
         self._requeues.append((job_id, reason))
 
     def quotas(self) -> Quotas:
-        """All quotas."""
         table = np.array(list(self._quotas.values()), dtype=np.int64).reshape(-1, 2)
         return Quotas(objects(self._quotas), table[:, 0].copy(), table[:, 1].copy())
 
     def requeues(self) -> Requeues:
-        """All requeues."""
         return requeues(self._requeues)
 
 

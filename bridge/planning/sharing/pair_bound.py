@@ -50,7 +50,6 @@ class PairBound:
         """Starts without changing anything.
 
         Args:
-            monitor: measures the pairs.
             calm_s: time at the floor before a lower ceiling, s.
             compares: whether hosts are compared in turns.
         """
@@ -64,7 +63,6 @@ class PairBound:
         """The new record of a pair, and why the guest must leave; empty: it need not.
 
         Args:
-            guest: its row.
             pair: of the guest and its host; the host is measured.
             bound: of the host's slowdown.
         """

@@ -116,7 +116,6 @@ class Entry:
 
 
 def pair_key(host: str, guest: str) -> str:
-    """Of a pair of applications."""
     return _PAIR + APART + host + BESIDE + guest
 
 
@@ -126,7 +125,6 @@ def host_key(host: str) -> str:
 
 
 def pairs_in(known: Mapping[str, list[int]]) -> dict[tuple[str, str], Entry]:
-    """All known pairs of applications."""
     start = _PAIR + APART
     return {
         (host, guest): Entry.of_numbers(numbers)
@@ -159,9 +157,7 @@ def note(
 
     Args:
         learning: is changed.
-        apps: of host and guest.
         ceiling: one of `CEILINGS`.
-        harm: as seen.
         guest_cpus: that the guest used meanwhile; -1: not measured.
         bad: the host's bound was passed.
     """
@@ -182,8 +178,6 @@ def belief(known: Known, apps: tuple[str, str], ceiling: int, busy: float) -> Be
     """What the harm of a ceiling is expected to be (rules 1 to 3).
 
     Args:
-        known: what was learnt.
-        apps: of host and guest.
         ceiling: one of `CEILINGS`.
         busy: share of the CPUs that the host uses, 0 to 1.
     """
@@ -202,10 +196,7 @@ def highest_admissible(
     """The highest ceiling within a bound (rule 4); None: there is none.
 
     Args:
-        known: what was learnt.
-        apps: of host and guest.
         busy: share of the CPUs that the host uses.
-        bound: of the host.
         below: only ceilings below this one.
     """
     allowed = [

@@ -16,7 +16,6 @@ class Suspicion:
     """The host's bound was passed; it is not yet known whether the guest is the cause.
 
     Attributes:
-        harm_permille: as measured.
         guest_milli_cpus: that the guest used meanwhile; -1: not known.
         lasted_s: time for which it was measured.
     """
@@ -31,7 +30,6 @@ class Pair:
     """A guest beside its host, kept from cycle to cycle.
 
     Attributes:
-        ceiling: of the guest.
         since_s: start of the host's measurement beside it; later if the measurement was restarted.
         floor_s: since when the guest is held to the floor; 0: it is not.
         told_s: when the pair was last learnt from.
@@ -70,7 +68,6 @@ class Pair:
 
     @staticmethod
     def of_numbers(numbers: list[int]) -> "Pair":
-        """The inverse."""
         ceiling, since_s, floor_s, told_s, guest_cpu_ms, blame, unknown, counted_s = numbers[:8]
         compare_s, *doubt = numbers[8:12]
         first, second, comparison = numbers[12:19], numbers[19:26], numbers[26:]

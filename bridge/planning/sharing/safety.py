@@ -20,13 +20,7 @@ from bridge.planning.sharing.slots import STALLED, Slots
 
 
 def short_of_memory(slots: Slots, guest: int, host: int) -> str:
-    """Why a guest must leave (rule 1); empty: it need not.
-
-    Args:
-        slots: of the cluster.
-        guest: its row.
-        host: that of its host.
-    """
+    """Why a guest must leave (rule 1); empty: it need not."""
     running = slots.snapshot.running
     if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
         return NO_MEMORY
@@ -43,7 +37,6 @@ def keep_safe(slots: Slots, orders: Orders, guests: Iterable[int], left: LeftHos
     """Applies the rules to running guests; returns the rows of those to which none applies.
 
     Args:
-        slots: of the cluster.
         orders: gets requeues and floors.
         guests: rows of running guests.
         left: learns of the requeues.

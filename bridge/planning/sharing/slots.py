@@ -55,7 +55,6 @@ class Host:
         nodes: (n,) int32 ascending: without a guest.
         cpus: (n,) of each of them.
         spare_mib: (n,) memory that a guest may ask for there.
-        rules: of its partition.
         width: how many nodes it has, those with guests included.
     """
 
@@ -79,14 +78,10 @@ class Guest:
     """A waiting job as the guest of one host.
 
     Attributes:
-        row: of the plan.
         job: row in `Snapshot.jobs`.
-        host: where.
         nodes: (n,) int32 ascending: of the host's.
         cpus: of each of them, the least.
-        partition: in which it starts.
         tasks: (n,) int32 on each node; 0 for jobs without tasks.
-        limit_s: its time limit.
     """
 
     row: int
@@ -114,8 +109,6 @@ class Slots:
         """Reads nothing yet.
 
         Args:
-            snapshot: of the plan.
-            site: its rules.
             plan: without guests.
             delays: rule 3.
             spares_head: rule 6.
@@ -314,8 +307,6 @@ class Slots:
         """Nodes, the least CPUs of one, and tasks of a guest (rules 5 and 6); None: no room.
 
         Args:
-            host: where.
-            job: its row.
             may: (n,) which of the host's nodes it may use.
         """
         jobs, part = self.snapshot.jobs, self.snapshot.partitions[self._partition(host)]

@@ -52,10 +52,8 @@ class Rate:
     """A mean of rates; replaced, never changed.
 
     Attributes:
-        unit: of the work.
         at_s, work: the last measurement.
         samples: number of rates in the mean, at most `LONG` or `SHORT`.
-        mean, variance: of the rates.
         moved: share of the samples in which the work has changed.
     """
 
@@ -108,7 +106,6 @@ class Rate:
 
     @staticmethod
     def of_numbers(numbers: list[int]) -> "Rate":
-        """The inverse."""
         unit, at_s, work, samples, mean, variance, moved = numbers
         variance = max(variance, 0)
         return Rate(unit, at_s, work, samples, mean / 1000, variance / 1000, moved / 1000)
@@ -120,7 +117,6 @@ class HostSlowdown:
 
     Attributes:
         mean: the estimate; negative: it was faster.
-        error: its standard error.
     """
 
     mean: float

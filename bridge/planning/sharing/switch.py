@@ -74,7 +74,6 @@ def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
     They may not where the rules do not permit it any more, or one of the two users.
 
     Args:
-        slots: of the cluster.
         orders: gets the requeues; a guest that may not be requeued is held to the floor.
         off: no jobs share nodes at present.
     """

@@ -106,8 +106,6 @@ class Terms:
 
 
 class CapacityConstraintList:
-    """Collects constraints."""
-
     def __init__(self) -> None:
         self._starts: list[NDArray[np.int64]] = []
         self._amounts: list[NDArray[np.int64]] = []
@@ -136,7 +134,6 @@ class CapacityConstraintList:
         return len(self._labels) - 1
 
     def done(self) -> CapacityConstraints:
-        """Returns all of them."""
         empty = np.zeros(0, dtype=np.int64)
         peaks = [int(amounts.max()) for amounts in self._amounts]
         return CapacityConstraints(

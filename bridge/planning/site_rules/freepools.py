@@ -40,7 +40,6 @@ class Closure:
     """Nodes that only jobs with access may use at certain times.
 
     Attributes:
-        name: of the FreePool.
         nodes: (n_nodes,) bool.
         windows: (n, 2) int64 starts and ends, ascending and disjoint.
         access: jobs with access, as text; empty: none.
@@ -102,7 +101,6 @@ class LoweredFreePools:
     """The FreePools of one snapshot.
 
     Attributes:
-        closures: those of nodes.
         bounds_minimum: a condition states the least of something.
     """
 

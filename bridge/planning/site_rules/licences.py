@@ -61,7 +61,6 @@ class LicenceConstraints:
         """Adds licences to the terms of n jobs.
 
         Args:
-            terms: of the jobs.
             licences: (n, L) requested amounts.
             mode: BOTH for waiting jobs, COUNT for running ones.
             reservation: (n,) that each runs in, -1: none; None: none does.

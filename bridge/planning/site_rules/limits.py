@@ -169,7 +169,6 @@ class Consumers:
 
     @cached_property
     def names(self) -> dict[ConsumerKind, dict[str, int]]:
-        """All of them, with their numbers."""
         jobs, running = self._jobs, self._running
         return {
             ConsumerKind.USER: _numbered(jobs.user, running.user),
@@ -275,7 +274,6 @@ class LoweredLimits:
         """Adds the terms of pending jobs.
 
         Args:
-            terms: to add to.
             who: for each kind (n,) the consumer of each job.
             used: (n, n_columns) the use of each.
             time_limit_s: (n,).

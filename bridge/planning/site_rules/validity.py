@@ -77,7 +77,6 @@ def windows(validity: Validity, timezone: str, from_s: int, until_s: int) -> NDA
     """Expands a validity.
 
     Args:
-        validity: what is expanded.
         timezone: IANA name.
         from_s: windows that end by then are left out.
         until_s: cron is evaluated up to then; absolute bounds reach beyond it.

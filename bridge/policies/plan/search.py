@@ -219,13 +219,7 @@ class SearchQueue(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of one cycle.
-
-    Attributes:
-        starts: of all rows.
-        done: statistics.
-        notes: for the plan.
-    """
+    """The result of one cycle."""
 
     starts: RowStarts
     done: Dispatched
@@ -431,7 +425,6 @@ class _Window:
         self._waited_s = self._due_s - due_s
 
     def __len__(self) -> int:
-        """Units."""
         return len(self._indptr) - 1
 
     def search(self, seed: int, alarm: Alarm | None) -> OrderFound:

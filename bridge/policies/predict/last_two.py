@@ -37,16 +37,13 @@ class LastTwo(Expectation):
     name: ClassVar[str] = "last-two"
 
     def waiting(self, snapshot: Snapshot) -> Sequence[str]:
-        """Users."""
         users: list[str] = snapshot.jobs.user.tolist()
         return users
 
     def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[str]:
-        """Users."""
         return [snapshot.running.user[row] for row in rows]
 
     def ended(self, ended: EndedTable, rows: Sequence[int]) -> Sequence[str]:
-        """Users."""
         return [ended.user[row] for row in rows]
 
     def expect(self, learnt: Learning, trait: str) -> int:

@@ -173,8 +173,6 @@ class Pairs:
 
 @dataclass
 class _Cycle:
-    """One cycle of the policy."""
-
     policy: Pairs
     slots: Slots
     learning: Learning

@@ -213,7 +213,6 @@ class Hub:
         self.reports.placement = self._launchers.placement = placement
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
-        """The launcher of a user's job."""
         found = self._launchers.newest((job_id, user))
         return found.attached if found is not None else None
 

@@ -133,7 +133,6 @@ class JobReadings:
 
         Args:
             job: its id on the nodes.
-            nodes: that it holds.
         """
         now_s = self._clock()
         with self._lock:

@@ -39,7 +39,6 @@ class AgentStream:
     """One stream.
 
     Attributes:
-        nodes: that it reports for.
         send: sends an order; never waits.
         launchers: by the number of their connections: the names of their jobs (`_names`).
         takes_shares: it keeps CPU shares.
@@ -66,7 +65,6 @@ class LauncherTable:
     """All that are attached. Its owner's lock protects it.
 
     Attributes:
-        placement: of the running jobs.
         results: since they were taken last.
     """
 

@@ -46,7 +46,6 @@ class LoadCurve:
             at_s: when it was measured; a reading before the last one is ignored.
             load: busy CPUs / CPUs; None: not known.
             watts: positive, finite.
-            source: of the value.
         """
         if source != self.source:
             self.source = printable(source[:40])

@@ -87,8 +87,6 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
     """The snapshot with `cpu_s` and the columns after it of its running jobs.
 
     Args:
-        snapshot: as reported.
-        readings: of the agents.
         bound: nodes whose agents keep CPU shares. A job on other nodes has no readings, so that it
             gets no guest, because no agent could limit the guest.
     """

@@ -53,8 +53,6 @@ class MpiTimes:
         Args:
             job: its id on the nodes.
             mpi_s: of its processes on one node, since the last report.
-            wall_s: likewise.
-            now_s: instant.
         """
         if not 0 <= mpi_s <= wall_s < math.inf:
             return

@@ -52,9 +52,7 @@ class Loss:
     """A measurement that is lost.
 
     Attributes:
-        since_s: when it was noticed.
         source: of the last value.
-        watts: of the node.
         max_w: the highest value of the node.
         jobs: the highest values of the jobs on the node.
         any_w: of every other job there (rules 4 and 5); 0: unknown.
@@ -154,7 +152,6 @@ class NodeSensor:
 
         Args:
             job: its id on the node.
-            now_s: the present.
             stale: there is no current value.
         """
         lost = self.lost

@@ -72,8 +72,6 @@ class PlacedReports:
         """Takes refused statements out of a report.
 
         Args:
-            nodes: that the agent represents.
-            speaks: for which of them it does so.
             report: is changed.
 
         Returns:
@@ -134,7 +132,6 @@ class _Shape:
 
     Attributes:
         is_statement: it names a job.
-        names_node: it also names the node.
         is_early: see rule 3.
         single, repeated: fields that may hold statements.
     """

@@ -29,8 +29,6 @@ _MESSAGE_BYTES = 256 << 10
 
 
 class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
-    """The agents' service."""
-
     def __init__(self, hub: Hub, speakers: Speakers) -> None:
         self._hub, self._speakers = hub, speakers
 

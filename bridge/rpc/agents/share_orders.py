@@ -31,8 +31,7 @@ class OrderedAgent(Protocol):
     """An agent, as far as orders go."""
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes that it reports for."""
+    def nodes(self) -> tuple[str, ...]: ...
 
     @property
     def send(self) -> Callable[[pb.AgentOrder], None]:
@@ -76,7 +75,6 @@ class ShareOrders:
             return frozenset(node for agent in self._agents.values() for node in agent.nodes)
 
     def planned(self, shares: Shares) -> None:
-        """Takes in the shares of a plan."""
         with self._lock:
             self._planned_s, changed = self._clock(), self._shares != shares
             self._shares = shares
@@ -114,7 +112,6 @@ def shares_of(snapshot: Snapshot, plan: Plan, hosts: Mapping[str, str]) -> Share
     """The plan's quotas as shares of jobs on nodes.
 
     Args:
-        snapshot: of the plan.
         plan: whose quotas these are.
         hosts: by guest: the job whose nodes it uses.
     """

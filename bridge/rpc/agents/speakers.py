@@ -31,7 +31,6 @@ class Speakers:
 
         Args:
             peer: gRPC's name of the other side.
-            nodes: that it claims.
         """
         if self._names is None:
             return ""

@@ -124,9 +124,7 @@ class DecisionsInForce:
         """Takes the decisions of a reply; actions of later versions are passed over.
 
         Args:
-            decisions: of one reply.
             nodes: the numbers of the controller's nodes.
-            licences: of the controller.
         """
         self._licences = licences
         for decision in decisions:

@@ -15,8 +15,6 @@ NO_NODES: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
 
 class PlanRows:
-    """Collects the rows of a plan."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._scalars: list[tuple[int, int, int, int]] = []  # job, start, end, partition
@@ -58,7 +56,6 @@ class PlanRows:
         return int(end_s(jobs, *columns)[0])
 
     def plan(self) -> Plan:
-        """The rows as a plan."""
         table = np.array(self._scalars, dtype=np.int64).reshape(-1, 4)
         widths = [len(nodes) for nodes in self._nodes]
         return Plan(

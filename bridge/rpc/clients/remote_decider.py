@@ -66,7 +66,6 @@ class RemoteDecider:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection."""
         self._channel.close()
 
     def decide(self, snapshot: Snapshot) -> Plan:

@@ -30,7 +30,6 @@ class Action:
 
     Attributes:
         feature: that the controller must have named.
-        of: its object.
         made_by: the module of `bridge` that decides it.
     """
 

@@ -91,7 +91,6 @@ class Adjustments:
         """The snapshot with what is under way.
 
         Args:
-            snapshot: the report.
             nodes_awaited: a waiting job may be about to get idle nodes, so no running job gets any
                 in this cycle.
         """
@@ -113,10 +112,6 @@ class Adjustments:
 
         Args:
             shown: what `overlay` returned.
-            plan: of that.
-            site: its rules.
-            nodes: of the snapshot.
-            features: of the controller.
         """
         found: list[pb.Decision] = []
         if Feature.RESIZE in features:

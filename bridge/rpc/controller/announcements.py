@@ -80,7 +80,6 @@ class Decisions:
 
     Attributes:
         messages: the decisions, in the reply that they were written into.
-        by_kind: how many of each.
         again_s: seconds until postponed announcements are due; 0: there are none.
         promised: from job id to the announced start, for the planned starts among them.
         starting: jobs that start among them.
@@ -127,9 +126,7 @@ class Announcements:
         """Compares a plan with the announcements. O(rows + nodes planned), in columns.
 
         Args:
-            snapshot: what was planned.
             serials: (n_jobs,) ascending, names the same job in successive snapshots.
-            plan: for that snapshot.
             nodes: writes the hostlists.
             chooser: for starts whose nodes the controller chooses; None: it cannot.
             reply: takes the decisions; None: a new one.

@@ -78,8 +78,6 @@ class CycleReport:
 
     Attributes:
         wall_s: time from report to reply.
-        plan_s: of it, time to plan.
-        decisions: the reply.
         results: (outcome, code) of the results that came in, counted.
         happened: starts, departures and promises; None: a full report was requested instead.
         published: the cycle itself; None: a full report was requested instead.
@@ -140,7 +138,6 @@ class Cycles:
     Attributes:
         published: the last finished cycle; None before the first.
         counts: figures since start.
-        orders: of operators, for the controller.
         resizing: carries resizes of running jobs out.
         patience_s: how long the controller waits for an answer; 0: not known.
     """
@@ -252,7 +249,6 @@ class Cycles:
 
     @property
     def site(self) -> Site:
-        """The rules of the site."""
         return self._site()
 
     def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
@@ -351,8 +347,6 @@ class Cycles:
         """Returns what the records of promises need to know of this cycle.
 
         Args:
-            snapshot: what was reported.
-            decisions: what was answered.
             applied: starts of earlier cycles that the controller has carried out. Such a job that
                 was removed ran and ended between two reports.
         """

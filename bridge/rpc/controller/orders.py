@@ -39,7 +39,6 @@ class PendingOrders:
 
         Args:
             decision: without id.
-            timeout_s: how long.
 
         Raises:
             ControllerError: the controller has not called, or has not reported the result.
@@ -62,7 +61,6 @@ class PendingOrders:
         return order.result
 
     def take(self, next_id: Callable[[], int]) -> list[pb.Decision]:
-        """The orders for the next reply."""
         with self._lock:
             orders, self._waiting = self._waiting, []
             for order in orders:

@@ -52,7 +52,6 @@ class PolicySwitch:
     """The policy and the site's rules from the next cycle on.
 
     Attributes:
-        spec: the policy in force.
         planning: the rules of the site in the form of the section `planning`.
         changes: how often the policy, the rules or what is resolved for them were replaced.
     """
@@ -68,8 +67,6 @@ class PolicySwitch:
         """Starts with a policy and a site that the decider already has.
 
         Args:
-            spec: as configured.
-            decider: of the service.
             changed: called with the name of every new policy.
             planning: the section from which the decider's site was read.
         """
@@ -158,10 +155,6 @@ class PolicySwitch:
 
     def obey(self, planning: PlanningSection, cycles: Cycles) -> list[str]:
         """Puts other rules of the site in force, from the next cycle on.
-
-        Args:
-            planning: the section of the configuration.
-            cycles: of the service.
 
         Returns:
             The jobs stranded in the plan of the last cycle, a sentence for each; the next cycle

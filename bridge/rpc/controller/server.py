@@ -58,12 +58,12 @@ class Scheduler(scheduler_pb2_grpc.SchedulerServicer):  # type: ignore[misc]
         self._cycles = cycles
 
     @answering
-    def Hello(self, request: pb.HelloRequest, context: grpc.ServicerContext) -> pb.HelloReply:  # noqa: N802, D102
+    def Hello(self, request: pb.HelloRequest, context: grpc.ServicerContext) -> pb.HelloReply:  # noqa: N802
         del context
         return self._cycles.greet(request)
 
     @answering
-    def Cycle(self, request: pb.CycleRequest, context: grpc.ServicerContext) -> pb.CycleReply:  # noqa: N802, D102
+    def Cycle(self, request: pb.CycleRequest, context: grpc.ServicerContext) -> pb.CycleReply:  # noqa: N802
         return self._cycles.run(request, context.is_active, context.time_remaining())
 
 

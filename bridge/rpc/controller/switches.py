@@ -45,7 +45,6 @@ class Switches:
         """Returns the switches above these nodes; None: the file cannot be used.
 
         Args:
-            nodes: their names.
             dialect: of the controller (`bridge.dialect`).
         """
         try:

@@ -20,7 +20,6 @@ def accuracy_reply(kept: StartRecords, partition: str) -> pb.AccuracyReply:
     """Writes the records.
 
     Args:
-        kept: the sums.
         partition: only this one; empty: all.
     """
     reply = pb.AccuracyReply(

@@ -13,8 +13,6 @@ _MAX_KEPT_BYTES = 64 << 20
 
 
 class AnswerCache:
-    """A cache of encoded answers."""
-
     def __init__(self) -> None:
         self._answers: OrderedDict[Any, asyncio.Future[bytes]] = OrderedDict()
         self._sizes: dict[Any, int] = {}

@@ -38,13 +38,10 @@ def _always(_: Message) -> bool:
 
 
 class ChangeMethods:
-    """Carries out changes."""
-
     def __init__(self, asker: Asker, views: Views, reads: ReadMethods) -> None:
         """Starts without changes.
 
         Args:
-            asker: passes them on.
             views: of the service; expire with each change.
             reads: answers queries.
         """
@@ -53,7 +50,6 @@ class ChangeMethods:
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
 
     def methods(self) -> dict[str, CallMethod]:
-        """By name."""
         order = coscheduling_pb2.CoschedulingRequest
         methods = {
             "Policy": ChangeMethod(

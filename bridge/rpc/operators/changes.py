@@ -43,7 +43,6 @@ class ChangeMethod:
     """A method that may change something.
 
     Attributes:
-        request: its type.
         carry_out: answers an encoded request.
         is_change: whether a request changes something.
         before: what is in force that it would change, as text.
@@ -79,8 +78,6 @@ class ChangeLogging:
     asker: Asker
 
     def logged(self, name: str, method: ChangeMethod) -> CallMethod:
-        """The method, with the log."""
-
         async def answer(question: bytes, call: Call) -> bytes:
             request = method.request.FromString(question)
             if not method.is_change(request):
@@ -97,15 +94,7 @@ class ChangeLogging:
     async def log(
         self, name: str, author: Requester, before: str, after: str, work: Awaitable[Any]
     ) -> Any:
-        """Waits for a change, and has it logged with its result.
-
-        Args:
-            name: of the method.
-            author: of the entry.
-            before: what is in force.
-            after: what is requested.
-            work: carries it out.
-        """
+        """Waits for a change, and has it logged with its result."""
         result = "the caller left: its result is not known"
         try:
             answer = await work

@@ -98,7 +98,6 @@ def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str, u
         cycles: the service's.
         request: the order.
         user: the caller; empty: an administrator.
-        uid: the number of that user.
 
     Raises:
         ControllerError: the order is impossible.

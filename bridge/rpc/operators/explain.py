@@ -95,7 +95,6 @@ def planned_jobs(published: Published, limit: int) -> list[pb.PlannedJob]:
 
 
 def planned_job(published: Published, row: int) -> pb.PlannedJob:
-    """One row of the plan."""
     snapshot, plan = published.snapshot, published.plan
     jobs, job = snapshot.jobs, int(plan.job[row])
     start_s = int(plan.start_s[row])
@@ -114,7 +113,6 @@ def planned_job(published: Published, row: int) -> pb.PlannedJob:
 
 
 def running_job(published: Published, row: int) -> pb.PlannedJob:
-    """One running job."""
     snapshot, running = published.snapshot, published.snapshot.running
     nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
     partition = int(running.partition[row])
@@ -138,7 +136,6 @@ def explain(
 
     Args:
         published: the last cycle.
-        job_id: as users type it.
         what_if: finds changes that would let a row of the plan start earlier; None: not available.
     """
     snapshot = published.snapshot

@@ -53,8 +53,6 @@ CallMethod = Callable[[bytes, Call], Awaitable[bytes]]
 
 
 class OpenCalls:
-    """All calls in progress."""
-
     def __init__(self, admins: frozenset[int]) -> None:
         """Starts without calls; `admins` may make changes."""
         self._admins, self._users = admins, dict[int, _User]()
@@ -81,10 +79,7 @@ class OpenCalls:
         """Waits for the request, and for the user's turn, and answers.
 
         Args:
-            call: that has entered.
-            method: makes the answer.
             questions: a stream of one request.
-            context: of gRPC.
 
         Raises:
             Refused: by a rule, or the request cannot be decoded.

@@ -69,7 +69,6 @@ class ServiceFunctions:
         accuracy: records of starts.
         record: least queue and seconds to wait, to the next such cycle as a file and its
             generation. ControllerError: another caller waits.
-        metrics: the page.
         refused: called for rejected callers: where, why, how many.
         agents: how many nodes have an agent.
         speed_ups: learnt ones.
@@ -259,9 +258,7 @@ class OperatorSettings:
 
     Attributes:
         admins: user ids with administrator rights.
-        per_user: connections.
         private: directory for its own sockets.
-        log_level, log_format: of its log.
         token_file: of callers that send events of demand response; None: none are accepted.
     """
 
@@ -293,9 +290,6 @@ class OperatorProcess:
         """Prepares it.
 
         Args:
-            answers: to its requests.
-            settings: for it.
-            operators: listens for operators.
             metrics: listens for readers of metrics; None: there are none.
             events: listens for events of demand response; None: there are none.
         """
@@ -318,7 +312,6 @@ class OperatorProcess:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it."""
         with self._lock:
             self._stopping.set()
             if self._channel is not None:

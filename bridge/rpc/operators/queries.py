@@ -29,7 +29,6 @@ class Refused(Exception):
     """The query is refused.
 
     Attributes:
-        code: of gRPC.
         text: for display.
     """
 
@@ -74,7 +73,6 @@ class Asking:
 
 
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
-    """The status of the service."""
     del request, asking
     reply = pb.StatusReply.FromString(view.live.status)
     reply.left_out.extend(left_out())
@@ -150,7 +148,6 @@ class Read:
 
     Attributes:
         request: its message.
-        answer: the function above.
         of_cycle: the answer is the same until the next cycle, or until the policy changes.
     """
 

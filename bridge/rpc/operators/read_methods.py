@@ -50,7 +50,6 @@ class ReadMethods:
 
         Args:
             asker: queries the service's process.
-            views: of the service.
         """
         self._asker, self._views = asker, views
         self._queue = FairQueue(_WORKERS, "answer")
@@ -58,7 +57,6 @@ class ReadMethods:
         self._records: tuple[float, asyncio.Future[StartRecords]] | None = None
 
     def methods(self) -> dict[str, CallMethod]:
-        """By name."""
         reads = {name: functools.partial(self.read, name, read) for name, read in READS.items()}
         return reads | {
             "Explain": self._explain,

@@ -45,7 +45,6 @@ class Controlling:
     """The required functions of the controller.
 
     Attributes:
-        features: of its plugin.
         carry_out: sends it an order with a time limit, s, and returns the order's result.
     """
 
@@ -63,9 +62,7 @@ def reserve(
     """Finds nodes and has the controller reserve them.
 
     Args:
-        controller: makes the reservation.
         published: the last cycle.
-        request: of the operator.
         wait_s: maximum time for the controller.
 
     Raises:

@@ -57,7 +57,6 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self.changes = changes.log
 
     def service(self, handler_call_details: Any) -> Any:
-        """The handler of a method."""
         head, _, name = handler_call_details.method.rpartition("/")
         method = self._methods.get(name)
         if head != f"/{OPERATOR}" or method is None:

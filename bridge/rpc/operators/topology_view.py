@@ -15,7 +15,6 @@ def topology_reply(published: Published, limit: int) -> pb.TopologyReply:
     """The tree as of a cycle.
 
     Args:
-        published: the cycle.
         limit: most jobs; 0: all.
     """
     snapshot, plan = published.snapshot, published.plan

@@ -49,8 +49,6 @@ class InForce:
     """State that changes only by orders of administrators.
 
     Attributes:
-        policy_yaml: the policy.
-        conditions: for its plans.
         entries: the sources of the corridor of power.
     """
 
@@ -64,7 +62,6 @@ class View:
     """The data from which operators are answered.
 
     Attributes:
-        live: as of now.
         in_force: policy and rules.
         published: the last cycle; None before the first.
     """

@@ -57,7 +57,6 @@ def width_reason(
     """The reason for a job's width (rule 1).
 
     Args:
-        job: as shown.
         row: of `Snapshot.running`.
         snapshot: of the last cycle.
         bounds: the site's.
@@ -140,7 +139,6 @@ def speed_ups(
     Args:
         snapshot: of the last cycle.
         row: of `Snapshot.running`.
-        learnt: of speed-ups.
         minimum: minimum number of nodes.
         maximum: maximum number of nodes.
         mtct: as measured at its width; less than 0: not measured.

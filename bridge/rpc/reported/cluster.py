@@ -62,7 +62,6 @@ class ReportedCluster:
         """Starts empty.
 
         Args:
-            hello: of the controller.
             refusals: starts that it refused; jobs that are gone or run are removed.
             changes: initial value of the counter.
         """

@@ -133,14 +133,7 @@ class ExtensionRequests:
     def decide(
         self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, features: frozenset[str]
     ) -> list[pb.Decision]:
-        """The requests to the controller now, of extensions with a part of nodes or plan.
-
-        Args:
-            snapshot: what the plan was made for.
-            plan: of it.
-            nodes: of the snapshot.
-            features: of the controller.
-        """
+        """The requests to the controller now, of extensions with a part of nodes or plan."""
         found: list[pb.Decision] = []
         if snapshot.nodes.parts is NO_PARTS and plan.parts is NO_PARTS:
             return found

@@ -47,7 +47,6 @@ class _Life:
     Attributes:
         began: its hello, as the holder.
         called: its last call.
-        reported: a report of it was accepted.
         silenced: it lost its place to an older one.
     """
 

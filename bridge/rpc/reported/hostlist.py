@@ -68,7 +68,6 @@ class NodeIndex:
         May be called by several threads.
 
         Args:
-            text: a hostlist.
             unknown_ok: leave out names that this cluster does not have.
 
         Raises:

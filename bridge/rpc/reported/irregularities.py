@@ -75,8 +75,6 @@ class Doubts:
 
         Args:
             names: the first objects that are left out after the report.
-            now_s: when it was made.
-            full: it was a full one.
         """
         if not names:
             self._repeat_s, self._due_s = DOUBT_S, 0

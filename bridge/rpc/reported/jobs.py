@@ -51,7 +51,6 @@ class MessageFields:
         return found
 
     def read_texts(self, job: pb.Job) -> list[str]:
-        """The texts of one job, printable."""
         return [printable(text) for text in self._texts(job)]
 
 
@@ -107,8 +106,6 @@ class PendingJobs(RowStore):
         Args:
             numbers: for each job those of `PENDING_FIELDS.numbers`; not for further use.
             texts: for each job those of `PENDING_FIELDS.texts`; likewise.
-            requests: what was lowered, as sent.
-            lowered: the request in columns.
         """
         self._reserve(len(numbers))
         rows: list[int] = []
@@ -218,7 +215,6 @@ class ReportedRunningJobs(RowStore):
             numbers: for each job those of `RUNNING_FIELDS.numbers`.
             texts: for each job those of `RUNNING_FIELDS.texts`.
             raw: the messages as sent.
-            held: what each job holds.
         """
         at_id = RUNNING_FIELDS.texts.index("id")
         for words in texts:
@@ -267,7 +263,6 @@ class ReportedRunningJobs(RowStore):
         return np.flatnonzero(self._alive[self._owner[: self._pool_end]])
 
     def table(self) -> RunningTable:
-        """Returns the jobs as columns."""
         columns, own = self._handed_out()
         pool = self._held()
         indptr = np.zeros(len(own["size"]) + 1, dtype=np.int64)

@@ -43,15 +43,12 @@ class RefusedStart:
     """A start that the controller refused.
 
     Attributes:
-        version: of the job that was to start.
         text: the controller's message.
         changes: the cluster's count of changes at that time.
         noted_s: when, by the controller's clock.
         retry_from_s: no retry before this, whatever changes.
-        retry_at_s: retry at the latest.
         times: consecutive refusals.
         avoid: names of nodes on which it was refused.
-        partitions: names of those in which it was refused.
         avoid_until_s: until then.
         busy_from_s: since when its nodes have been busy; 0: they were not.
     """
@@ -111,8 +108,6 @@ class Refusals:
         """Records a refusal.
 
         Args:
-            job_id: of the job.
-            version: of it.
             text: the controller's message.
             changes: the cluster's count of changes.
             now_s: the controller's clock.
@@ -214,7 +209,6 @@ class Refusals:
         """Returns the table with the refused jobs held; drops refusals of other versions.
 
         Args:
-            jobs: pending jobs.
             row_of: rows of the refused jobs that are pending.
             changes: the cluster's count of changes.
             now_s: the controller's clock.

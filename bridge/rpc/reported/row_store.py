@@ -40,7 +40,6 @@ class RowStore:
             columns: of the tables that are handed out.
             widths: unit of amounts to the number of amounts in a row.
             own_numbers: names of further columns, which are not handed out.
-            own_objects: likewise, of objects.
         """
         self._columns = tuple(columns)
         self._types = [(each.name, each.dtype) for each in self._columns if each.is_number]

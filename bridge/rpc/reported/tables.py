@@ -77,8 +77,6 @@ def read_partitions(
     """Reads the partitions.
 
     Args:
-        messages: as sent.
-        nodes: names.
         unread: gets the fields that cannot be read, and why.
         odd: gets those that are used although they are irregular, and why.
 
@@ -118,9 +116,6 @@ def read_reservations(
     """Reads the reservations.
 
     Args:
-        messages: as sent.
-        nodes: names.
-        licences: names.
         unread: gets the fields that cannot be read, and why.
         odd: gets those that are used although they are irregular, and why.
 
@@ -156,7 +151,6 @@ def read_licences(messages: pb.Licences, unread: dict[str, str]) -> dict[str, in
     """Reads the licences: name to what this cluster's jobs may use in all.
 
     Args:
-        messages: as sent.
         unread: gets the fields that cannot be read, and why.
 
     Raises:

@@ -52,7 +52,6 @@ class Handshake(Protocol):
 
     Attributes:
         client: the socket to be used afterwards.
-        source: for counting it meanwhile.
     """
 
     client: socket.socket

@@ -29,9 +29,7 @@ class Complaints:
         """Starts without any.
 
         Args:
-            key: whose they are.
             refused: called for each.
-            verb: what happens to an owner.
         """
         self._key, self._verb = key, verb
         self._refused = refused

@@ -13,7 +13,6 @@ def affordable(maximum: int, kept: int, gates: int = 1) -> int:
     Args:
         maximum: upper bound of the result.
         kept: descriptors for everything else.
-        gates: that share the rest.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(2, min(maximum, (limit - kept) // (3 * gates)))

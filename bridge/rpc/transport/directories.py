@@ -27,7 +27,6 @@ def prepare_directory(path: Path, key: str, *, owners: Sequence[int], private: b
     """Makes a socket's directory, or verifies the one there is.
 
     Args:
-        path: the directory.
         key: names it in messages.
         owners: user ids that may own it; a new one is given to the first, if possible.
         private: closed to group and others.

@@ -45,10 +45,8 @@ class ConnectionLimits:
 
     Attributes:
         per_owner, total: connections of admitted callers.
-        newcomers: connections of all others.
         greeting_s: until the first byte, or the end of the TLS handshake.
         stall_s: time for which a side may not read pending data.
-        age_s: of a connection.
     """
 
     per_owner: int = 16
@@ -76,8 +74,6 @@ class Gate:
         Args:
             listener: a socket that listens; closed by the caller.
             key: names the gate in log and metrics.
-            policy: identifies callers.
-            bounds: the limits.
             refused: called for every rejection.
         """
         self._key = key

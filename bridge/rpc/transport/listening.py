@@ -18,17 +18,12 @@ class UnixListener:
 
     A socket file at which nobody answers is stale and replaced; one at which a service answers
     belongs to a live service and is left alone.
-
-    Attributes:
-        path: where it is.
-        socket: that listens.
     """
 
     def __init__(self, path: Path, key: str, *, patience_s: float = 0.0) -> None:
         """Begins to listen.
 
         Args:
-            path: where.
             key: names it in messages.
             patience_s: how long a service that still answers there may take to end.
 

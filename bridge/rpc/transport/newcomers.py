@@ -58,11 +58,9 @@ class Newcomers(Generic[One]):
             self._of_source -= Counter([source])
 
     def came(self, one: One) -> float:
-        """When it came."""
         return self._known[one][1]
 
     def source(self, one: One) -> Hashable:
-        """Where it came from."""
         return self._known[one][0]
 
     def room_at(self, now: float) -> float:

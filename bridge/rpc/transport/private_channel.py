@@ -25,8 +25,6 @@ Frame = tuple[int, int, list[bytearray]]
 
 
 class MessageKind(IntEnum):
-    """The kind of a frame."""
-
     VIEW = 1
     METRICS = 2
     ACCURACY = 3

@@ -52,7 +52,6 @@ class Certificates:
         """Reads keys and certificates.
 
         Args:
-            tls: which.
             target: the private socket behind the gate.
             strangers: the private socket of the server for certificates of other subjects.
             key: of the section, for messages.
@@ -68,7 +67,6 @@ class Certificates:
         self.target, self.strangers, self.names = target, strangers, names
 
     def introduce(self, client: socket.socket) -> "_TlsHandshake":
-        """Begins a handshake."""
         for option, value in (
             (socket.TCP_KEEPIDLE, _KEEPALIVE_S),
             (socket.TCP_KEEPINTVL, _KEEPALIVE_S // 3),
@@ -104,7 +102,6 @@ class _TlsHandshake:
         self._policy = policy
 
     def step(self) -> KnownCaller | int:
-        """Continues the handshake."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:

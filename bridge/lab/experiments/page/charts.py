@@ -113,7 +113,6 @@ def interval_bar(estimate: Estimate, kind: str, maximum: float) -> str:
     """An interval on an axis from -most to +most, zero in the middle.
 
     Args:
-        estimate: the difference.
         kind: class of the mark: better, worse, open.
         maximum: see `reach`.
     """

@@ -38,9 +38,7 @@ def write_page(path: Path, title: str, bench: Bench, findings: Findings, quantit
     """Writes the page.
 
     Args:
-        path: the file.
         title: its heading, plain text.
-        bench: the results.
         findings: the comparisons over them.
         quantity: name of the measure of the verdict.
 

@@ -80,7 +80,6 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is one."""
         return isfinite(self.low) and isfinite(self.high)
 
 
@@ -99,8 +98,6 @@ def over_runs(
     Args:
         base: (n_runs,) the measure of each run under the baseline.
         other: (n_runs,) under the policy, paired.
-        rng: of the resamples.
-        level: of the interval.
 
     Returns:
         An estimate; without an interval for fewer than `FEWEST_RUNS` runs.
@@ -137,9 +134,7 @@ class Blocks:
         """Draws as many blocks as there are, with replacement, `RESAMPLES` times.
 
         Args:
-            name: of the blocks.
             of: (n_jobs,) the block of each job, any whole numbers.
-            rng: of the draws.
         """
         _, of = np.unique(of, return_inverse=True)
         n_blocks = int(of.max()) + 1 if len(of) else 1
@@ -164,9 +159,6 @@ def over_blocks(
     Args:
         base: the jobs under the baseline.
         other: the same jobs, row by row.
-        blocks: of these jobs.
-        quantity: the measure.
-        level: of the interval.
 
     Returns:
         An estimate; without an interval for fewer than `FEWEST_BLOCKS` blocks, or if the measure
@@ -197,10 +189,6 @@ def over_both(
     Args:
         runs: the measure of each run under the baseline and the policy, both (n_runs,).
         jobs: the jobs of some of the runs under both, row by row.
-        blocks: of these jobs.
-        quantity: the measure.
-        rng: of the draws of runs.
-        level: of the interval.
 
     Returns:
         An estimate over "runs and weeks"; over runs alone if the measure cannot be resampled by

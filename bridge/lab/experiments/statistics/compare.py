@@ -112,7 +112,6 @@ class Findings:
         baseline: the contestant that the others are compared with.
         trim: which jobs were judged.
         comparisons: in order of scenario, contestant, class and measure.
-        faced: for each scenario and contestant.
         notes: what a reader has to know, in words.
     """
 
@@ -138,7 +137,6 @@ def compare(
 
     Args:
         bench: the results; columns of jobs are read as they are needed.
-        baseline: one of its contestants.
         trim: which jobs are judged.
         over: what is resampled; AUTO: as the module describes.
 

@@ -30,7 +30,6 @@ class Harm:
     """Shares under one policy, means over the runs.
 
     Attributes:
-        jobs_worse, jobs_better: of the judged jobs.
         low, high: interval of `jobs_worse`; nan: too few units.
         users_worse, users_better: of the users with judged jobs.
         worst_user: the largest mean bounded slowdown of a user, over what it was under the

@@ -33,7 +33,6 @@ class Jobs(JobColumns):
         return cls(**{name: getattr(columns, name) for name in COLUMNS}, capacity=capacity)
 
     def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Jobs":
-        """The jobs in these rows."""
         taken = {name: getattr(self, name)[rows] for name in COLUMNS}
         return Jobs(**taken, capacity=self.capacity)
 
@@ -131,8 +130,6 @@ def pair_of(base: Jobs, other: Jobs, trim: Trim, name: str = "the pair") -> RunP
 
     Args:
         base: the run under the baseline.
-        other: the run that is compared.
-        trim: which jobs are judged.
         name: of the pair, for messages.
 
     Raises:

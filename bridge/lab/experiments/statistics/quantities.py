@@ -39,7 +39,6 @@ class Quantity:
 
     Attributes:
         name: key in files.
-        title: for people.
         unit: "s", "share" or "".
         better: -1: smaller is better; 1: larger.
         parts: numerator and denominator of each job, both (n_jobs,), whose sums are divided.

@@ -45,7 +45,6 @@ class Contestant:
 
     @property
     def whole_name(self) -> str:
-        """Both."""
         return f"{self.policy}/{self.predictor}"
 
 
@@ -54,9 +53,7 @@ class Scenario:
     """Under what it is compared: everything of a cell but policy, predictor and seed.
 
     Attributes:
-        trace, perturbation: names.
         parameters, setting: canonical JSON.
-        trace_sha256: of the trace.
         mark: what tells it from others of the same names; empty: there are none.
     """
 
@@ -69,7 +66,6 @@ class Scenario:
 
     @classmethod
     def of(cls, cell: Cell) -> "Scenario":
-        """The scenario of a cell."""
         return cls(
             cell.trace, cell.perturbation, canonical(dict(cell.parameters)),
             canonical(dict(cell.setting)), cell.trace_sha256,
@@ -90,8 +86,6 @@ class Scenario:
 
 @dataclass(frozen=True)
 class StoredResult:
-    """A result and its file."""
-
     result: CellResult
     path: Path
 
@@ -111,7 +105,6 @@ class Bench:
 
     Attributes:
         cells: by scenario, contestant and seed; done ones only.
-        failed: those that failed.
         superseded: how many older results were left out: of the same names and seed, or of another
             text of the policy.
     """
@@ -161,9 +154,7 @@ def read_bench(
     """Reads the results of a folder and sorts them; columns of jobs are read later.
 
     Args:
-        folder: of the results.
         told: called with files that cannot be read, which are left out; None: they are errors.
-        wanted: which cells count.
 
     Raises:
         ResultError: there are no results.

@@ -17,7 +17,6 @@ def below(t: float, freedom: int) -> float:
     """The probability of a value below `t`.
 
     Args:
-        t: any number.
         freedom: degrees of freedom, >= 1.
     """
     if isinf(t):

@@ -44,8 +44,6 @@ class Verdict:
     """A verdict.
 
     Attributes:
-        outcome: what was shown.
-        words: in one line.
         family: how many comparisons Holm's correction is for, this one included.
         p_holm: the corrected p-value; nan without interval.
     """

@@ -38,7 +38,6 @@ class Adaptations:
             job: one that may change to these nodes.
             after: (n,) indexes; more than it has, or some of them.
             by_s: when the change is to be complete, unless the workload says how long it takes.
-            now_s: when it begins.
         """
         held, widths = self._running.allocations[job], self._widths
         assert widths is not None

@@ -52,8 +52,6 @@ class ClusterNodes:
         """Continues changes of nodes under way; returns how much changed.
 
         Args:
-            now_s: the present.
-            allocations: of the running jobs.
             plan: with changes that begin now; None: none do.
         """
         if not self.extensions:

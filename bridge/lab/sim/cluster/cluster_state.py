@@ -18,11 +18,8 @@ class ClusterState:
     """Queue, running jobs and nodes at one instant; jobs are named by their row in the workload.
 
     Attributes:
-        workload, system: as given.
         jobs: requests of all jobs of the workload.
         waiting: pending jobs.
-        running: running jobs.
-        nodes: and what is free of them.
         adaptations: changes of width in progress.
         guests: which jobs run on which hosts' CPUs.
         reservations: made and removed by operators.

@@ -113,7 +113,6 @@ class Controller:
         """Puts a job into the queue, at its place by submission.
 
         Args:
-            job: its row.
             eligible_s: when it became eligible; None: as its request says.
         """
         self._state.waiting.submit(job, eligible_s)

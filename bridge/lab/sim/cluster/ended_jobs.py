@@ -10,16 +10,11 @@ class EndedJobs:
     """Collects ended jobs until they are reported."""
 
     def __init__(self, jobs: JobTable) -> None:
-        """Starts with none.
-
-        Args:
-            jobs: of the workload.
-        """
+        """Starts with none."""
         self._jobs = jobs
         self._ended: list[tuple[int, int, int, int]] = []
 
     def add(self, job: int, start_s: int, end_s: int, ending: Ending) -> None:
-        """A job has ended."""
         self._ended.append((job, start_s, end_s, int(ending)))
 
     def take(self) -> EndedTable:

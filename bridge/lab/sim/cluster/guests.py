@@ -29,13 +29,7 @@ class Guests:
     """The guests among the running jobs, and their hosts."""
 
     def __init__(self, jobs: JobTable, running: RunningJobs, occupancy: Occupancy) -> None:
-        """Starts with none.
-
-        Args:
-            jobs: of the workload.
-            running: of the controller.
-            occupancy: likewise.
-        """
+        """Starts with none."""
         self._jobs, self._running, self._occupancy = jobs, running, occupancy
         self._guests_of: dict[int, list[int]] = {}
         self._row: dict[str, int] | None = None
@@ -47,7 +41,6 @@ class Guests:
         return self._row.get(job_id)
 
     def held_by(self, job_id: str) -> Allocation:
-        """The allocation of a running job."""
         row = self.row(job_id)
         assert row is not None
         return self._running.allocations[row]

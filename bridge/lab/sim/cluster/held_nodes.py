@@ -52,7 +52,6 @@ class HeldNodes:
             self._ended.append(job)
 
     def columns(self) -> HeldColumns:
-        """What is held now."""
         if self._changed:
             self._rows, self._indptr, self._nodes, self._use = self._nothing
             self._started, self._ended, self._changed = list(self._allocations), [], False

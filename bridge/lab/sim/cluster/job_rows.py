@@ -24,7 +24,6 @@ class ColumnRows:
         """Prepares the columns.
 
         Args:
-            columns: of equal length.
             live: those whose values may change later.
         """
         self._same = {

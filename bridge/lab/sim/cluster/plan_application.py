@@ -56,7 +56,6 @@ class PlanApplication:
 
         Args:
             plan: for the last snapshot.
-            now_s: when it is applied.
             made_s: time of that snapshot; None: now.
 
         Returns:
@@ -149,8 +148,6 @@ class PlanApplication:
 
         Args:
             plan: valid as a whole.
-            row: starts now.
-            now_s: the present.
             waiting: the jobs that still wait; None: those of the last snapshot.
         """
         at, shown = int(plan.job[row]), self._state.waiting.shown

@@ -44,9 +44,7 @@ class PlanChecks:
         """Prepares the checks.
 
         Args:
-            jobs: of the workload.
             widths: which of them can be resized, and how; None: none.
-            system: the machine.
             occupancy: what is checked against, as it is at each check.
         """
         self._jobs, self._widths, self._system = jobs, widths, system
@@ -79,8 +77,6 @@ class PlanChecks:
         """Why a pending job cannot start as requested; None if it can.
 
         Args:
-            start: the request.
-            table: the present nodes.
             host: the allocation of its host; None: it starts on CPUs of its own.
         """
         job, nodes, tasks, partition = start.job, start.nodes, start.tasks, start.partition
@@ -134,7 +130,6 @@ class PlanChecks:
             job: row in the workload.
             held: its allocation; None: it does not run.
             after: (n,) indexes.
-            table: the present nodes.
         """
         widths = self._widths
         if held is None:

@@ -32,7 +32,6 @@ class RunningJobs:
         """Starts without running jobs.
 
         Args:
-            jobs: of the workload.
             widths: which of them can be resized, and how; None: none.
             n_resources: columns of a resource vector.
         """
@@ -169,7 +168,6 @@ class RunningJobs:
         """The columns for resizes of running jobs.
 
         Args:
-            rows: the jobs.
             adapting: positions of the jobs that are changing their width.
             releasing: how many of the last rows are for nodes being released.
         """

@@ -28,8 +28,6 @@ class PlanFigures:
     """A plan's figures.
 
     Attributes:
-        rows: with a start.
-        starts_now: those of them that start now.
         costs: for each of `MEASURES` the mean over rows.
         longest_wait_s: of the worst row, from its submission.
     """
@@ -40,7 +38,6 @@ class PlanFigures:
     longest_wait_s: int
 
     def plain(self) -> dict[str, object]:
-        """All figures by name."""
         return {
             "rows": self.rows,
             "starts_now": self.starts_now,
@@ -53,7 +50,6 @@ def judge(snapshot: Snapshot, plan: Plan) -> PlanFigures:
     """Judges a plan.
 
     Args:
-        snapshot: that was planned.
         plan: for it, complete (`bridge.lab.sim.recorded.rerun.completed`).
     """
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))

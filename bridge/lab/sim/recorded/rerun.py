@@ -35,8 +35,6 @@ from bridge.units import UNPLANNED
 
 @dataclass(frozen=True)
 class RecordedPrediction:
-    """Returns the recorded predictions."""
-
     prediction: Prediction
 
     def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
@@ -50,12 +48,9 @@ class Rerun:
     """The result of planning a recorded cycle again.
 
     Attributes:
-        plan: as the policy made it.
         decision_ms: wall-clock time from snapshot to plan, check included.
         cpu_ms: CPU time of this process in it; a solver's own process is not counted.
         failed: the policy failed, and the conservative plan is used.
-        state: as the policy left it.
-        telemetry: what its stages did.
     """
 
     plan: Plan
@@ -77,10 +72,8 @@ def rerun(
     """Plans a recorded cycle again.
 
     Args:
-        recording: the cycle.
         spec: the policy; None: the recorded one.
         seed: of all random numbers; None: the recorded one.
-        solver: for policies that need one.
         planning: rules of the site, in the form of the section `planning`; None: as recorded.
 
     Raises:
@@ -142,8 +135,6 @@ def completed(
     """The plan with a start for every job that can have one (rule 2).
 
     Args:
-        snapshot: that was planned.
-        plan: for it.
         spec: the policy that made the plan; it defines which nodes are taken first.
         planning: rules of the site, in the form of the section `planning`.
     """

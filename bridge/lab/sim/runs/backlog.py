@@ -97,8 +97,6 @@ def growing(
     """Finds a growing backlog; None: there is none.
 
     Args:
-        workload: the jobs.
-        processors: of the machine.
         start_s: (n_jobs,) when each started; NEVER: it did not.
         ended: a `Watch` has ended the simulation, which is judged at its last start.
     """

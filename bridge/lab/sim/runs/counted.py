@@ -66,11 +66,9 @@ class Counted(ABC):
     Attributes:
         size, free: number of processors, and of free ones.
         waiting: jobs in order of submission.
-        running: by job.
         start_s: (n_jobs,); NEVER: not yet.
         predicted_s: (n_jobs,) predicted run time of each at its start.
         promised: (n_jobs,) the starts promised to those that have started (`PROMISE`).
-        decision_ms: duration of each decision.
         watch: ends the run when the queue is hopeless; None: nothing does.
         observe: called with the progress after every decision.
     """
@@ -123,7 +121,6 @@ class Counted(ABC):
         """The result of the run, when it has ended.
 
         Args:
-            system: the pool.
             placed: also determine which nodes each job held.
         """
         return result_of(
@@ -177,7 +174,6 @@ class Counted(ABC):
         self.observe(SimulationProgress(now_s, waiting, running, finished, n_jobs, used, took_ms))
 
     def end(self, job: int, now_s: int) -> None:
-        """A job has ended."""
         held = self.running.pop(job)
         self.free += held.processors
         self._ended.add(job, held.start_s, now_s, Ending.COMPLETED)

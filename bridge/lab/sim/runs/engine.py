@@ -66,8 +66,6 @@ def simulate(
     """Runs a workload on a system, deciding by `decide`.
 
     Args:
-        workload: the jobs.
-        system: the machine.
         decide: the cycle in this process, or the service behind its socket.
         faults: to be injected.
         fallback: decides when `decide` raises.
@@ -326,8 +324,6 @@ class _Due:
     """A plan that is not yet applied.
 
     Attributes:
-        made_s: when it was requested.
-        at_s: when it is applied.
         lag_s: further delay, less than a second.
         failed: the fallback made it.
         again_s: when a wait for leaf switches ends; None: there is none.

@@ -63,7 +63,6 @@ def random_faults(seed: int, workload: Workload, n_nodes: int, count: int) -> tu
     Args:
         seed: same seed, same faults.
         workload: provides the period and the jobs.
-        n_nodes: of the system.
         count: nodes lost, jobs cancelled and jobs ended early, together.
     """
     rng = np.random.default_rng(seed)

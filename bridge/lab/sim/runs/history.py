@@ -23,7 +23,6 @@ class RunHistory:
         start_s: int64: the last start; NEVER: the job waits.
         cancelled: bool.
         finished: how many jobs ended after a start.
-        decision_ms: duration of each decision.
         failures: decisions that the fallback made.
     """
 
@@ -31,8 +30,6 @@ class RunHistory:
         """Starts with no job submitted.
 
         Args:
-            workload: the jobs.
-            system: the machine.
             lags: whether decisions take time.
         """
         self._workload, self._system = workload, system
@@ -56,7 +53,6 @@ class RunHistory:
         self._submit_s[job] = max(self._submit_s[job], now_s)
 
     def start(self, job: int, held: Allocation, now_s: int) -> None:
-        """A job starts."""
         self.start_s[job] = now_s
         self._allocations[job] = held.nodes
         self._predicted_s[job] = held.predicted_s
@@ -66,7 +62,6 @@ class RunHistory:
         self._allocations[job] = held.nodes
 
     def end(self, job: int, now_s: int) -> None:
-        """A running job ends."""
         self._end_s[job] = now_s
         self.finished += 1
 
@@ -84,8 +79,6 @@ class RunHistory:
         """A plan was applied: records for each started job its delay and its announced start.
 
         Args:
-            started: the jobs.
-            now_s: when.
             lag_s: delay of the decision beyond whole seconds.
         """
         if self._lag_s is not None:
@@ -111,8 +104,6 @@ class RunHistory:
         """The result of the simulation.
 
         Args:
-            execution: of the jobs, over.
-            refusals: by the controller.
             power: system power over time; None: it was not computed.
         """
         workload, allocations = self._workload, self._allocations

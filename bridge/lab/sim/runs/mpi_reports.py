@@ -35,7 +35,6 @@ class _Followed:
     Attributes:
         serial: of the change; computations due for earlier ones are void.
         begins: when each phase begins, s, and the ratio in it; the first one at the change.
-        reported: to policies.
     """
 
     serial: int

@@ -69,8 +69,6 @@ def replay_ordered(
     """Replays a workload on a pool.
 
     Args:
-        workload: the jobs.
-        system: a pool.
         spec: a policy for which `unordered_because` names nothing.
         seed: of `search`, as that of the cycle's decider.
         placed: also determine which nodes each job held.
@@ -112,7 +110,6 @@ class OrderedPool(Counted):
     """A pool under an order and backfilling.
 
     Attributes:
-        promises: of waiting jobs.
         cpu_ms: CPU time of the plan stage, by decision.
     """
 
@@ -185,7 +182,6 @@ class SearchedPool(OrderedPool):
         self.is_one_node = self.size >= LARGE and not cast(Search, self._plan).budget_ms
 
     def end(self, job: int, now_s: int) -> None:
-        """A job has ended."""
         self._just_ended.append((self.jobs.id[job], self.running[job].start_s, now_s))
         super().end(job, now_s)
 

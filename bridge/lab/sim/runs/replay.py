@@ -45,8 +45,6 @@ def replay(
     """Replays a workload on a pool.
 
     Args:
-        workload: the jobs.
-        system: a pool.
         depth: how many jobs may hold a planned start, see `replay_depth`.
         placed: also find out which nodes each job held.
     """
@@ -84,8 +82,6 @@ def result_of(
 
     Args:
         workload: the jobs; all columns below are of their length.
-        system: a pool.
-        start_s: when each started.
         promise: see `SimulationResult.promise`.
         decision_ms: (n_decisions,).
         predicted_s: see `SimulationResult.predicted_s`.

@@ -32,7 +32,6 @@ class SharedExecution(Execution):
         """Lets the controller report the measurements.
 
         Args:
-            controller: of the simulation.
             workload: with `Workload.sharing`, and without malleable jobs.
         """
         super().__init__(controller, workload)
@@ -45,7 +44,6 @@ class SharedExecution(Execution):
 
     @property
     def sharing(self) -> SharingLog | None:
-        """The record of sharing."""
         return self._running.log
 
     @property

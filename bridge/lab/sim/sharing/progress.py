@@ -72,7 +72,6 @@ class ResourceUse:
         cpu_s: CPU time, all CPUs together, s.
         memory_s: share of the memory of its nodes, over time, s.
         shared_s: time with another job on some of its nodes.
-        lost_s: the delay by this.
         above_s: time for which it was slowed down by more than `BOUND` by this.
     """
 
@@ -93,12 +92,8 @@ class _Job:
     Attributes:
         bounds_s: the end of each stage, in work.
         at_s: the instant that the other attributes are of.
-        nodes: how many it has.
         host: the job on whose nodes it is; None: on its own.
         meets: whether it uses its host's first node, and whether that is also its own first node.
-        guests: those on its nodes.
-        done_s: its work.
-        used: what it has used.
     """
 
     application: Application
@@ -183,11 +178,7 @@ class SharedWork:
 
         Args:
             job: not running.
-            application: what it runs.
-            cpus: of all its nodes together.
             runtime_s: its run time alone, s.
-            now_s: the present.
-            nodes: how many it has.
         """
         assert job not in self._jobs
         assert min(cpus, runtime_s, nodes) > 0
@@ -255,7 +246,6 @@ class SharedWork:
         return whole_s + math.ceil(own.at_s - whole_s - _NOTHING_S)
 
     def done(self, job: int, now_s: float) -> bool:
-        """Whether all its work is done."""
         self._advance(job, now_s)
         return self._jobs[job].over
 

@@ -35,7 +35,6 @@ class Side:
     """One of two jobs on a shared node.
 
     Attributes:
-        cpus: that it has there.
         of: that both share; a guest may have requested fewer.
         ceiling: 0 to 1; 1: no quota.
         weight: above 0.

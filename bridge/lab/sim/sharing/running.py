@@ -63,7 +63,6 @@ class SharedRunning:
         """Starts with no job running.
 
         Args:
-            sharing: the setting.
             runtime_s: (n_jobs,) of each job alone.
             time_limit_s: (n_jobs,).
         """
@@ -91,8 +90,6 @@ class SharedRunning:
         Args:
             job: not running.
             cpus: used by it, on all nodes together.
-            nodes: how many.
-            now_s: the present.
         """
         kind = self._sharing.interference.applications[self._sharing.application[job]]
         self._work.start(
@@ -148,9 +145,7 @@ class SharedRunning:
         """Lengthens the time limit of a job, by its time with guests at most.
 
         Args:
-            job: runs.
             total_s: the whole extension since its start; rounded up to whole minutes.
-            now_s: the present.
 
         Returns:
             By how much the limit is later now, s; 0: the job is a guest, or has its extension.

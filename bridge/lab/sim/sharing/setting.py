@@ -25,7 +25,6 @@ class Sharing:
     """Columns of length n_jobs, and values for all jobs.
 
     Attributes:
-        interference: the applications.
         application: int64: its number there.
         coschedule: int8 `Coschedule`: the consent of the job's user.
         grace_s: how long a job may run beyond its limit; None: until it is done.
@@ -55,11 +54,7 @@ def sharing_of(
     """The setting for the jobs of a trace (rules 1 and 2).
 
     Args:
-        interference: the applications.
         executable: (n_jobs,) numbers of the trace; -1: unknown.
-        user: likewise.
-        consent_percent: share of jobs that consent.
-        seed: of both choices.
         grace_s: see `Sharing`.
 
     Raises:

@@ -34,7 +34,6 @@ class CostLine:
 
     Attributes:
         base_s: beside what each node adds.
-        node_s: for each node.
     """
 
     base_s: float
@@ -68,14 +67,11 @@ class Times:
     after: CostLine
 
     def at(self, nodes: int) -> ChangeTimes:
-        """The change."""
         return ChangeTimes(self.goes_on.at(nodes), self.still.at(nodes), self.after.at(nodes))
 
 
 @dataclass(frozen=True)
 class ChangeCosts:
-    """The costs of changes."""
-
     growing: Times
     shrinking: Times
 

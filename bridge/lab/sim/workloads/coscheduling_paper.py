@@ -58,7 +58,6 @@ class Workflow:
     Attributes:
         cores: of its jobs in a set.
         mean_h, deviation: run time alone over these, and its standard deviation relative to it.
-        memory: of the memory of its nodes.
         cpu: CPU time used of that allocated, on clusters of `CORES`.
     """
 

@@ -34,9 +34,7 @@ def with_malleable(
     """The workload with some of its jobs malleable.
 
     Args:
-        workload: of rigid jobs.
         percent: how many, 0 to 100.
-        seed: of all chance.
         changes: see `bridge.lab.sim.workloads.esp.esp`.
         mtct_error: see `bridge.lab.sim.workloads.esp.esp`.
         speedup: see `bridge.lab.sim.workloads.esp.esp`.

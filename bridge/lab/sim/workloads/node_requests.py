@@ -34,7 +34,6 @@ class NodeRequest:
         processors: total, >= nodes.
         max_per_node: most processors on one node.
         having, without: properties that all its nodes have, and that none has.
-        exclusive: whole nodes.
     """
 
     nodes: int

@@ -61,9 +61,7 @@ class PackedText:
     """A file that is unpacked while it is read.
 
     Attributes:
-        head: the beginning of its text.
         fault: what is wrong with its end, once it has been read; None: nothing.
-        remedy: what to do about that.
     """
 
     def __init__(self, path: str | Path, max_bytes: int) -> None:

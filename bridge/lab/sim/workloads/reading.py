@@ -18,8 +18,6 @@ class Readable:
 
     Attributes:
         trace: in the common format; a row for each job (`Workload.row`).
-        workload: the jobs.
-        outages: of nodes, as recorded.
         ignored: sentences on what the file has and the simulation does not honour.
     """
 
@@ -35,7 +33,6 @@ def read_workload(
     """Reads a file; its name says which of the two formats it has.
 
     Args:
-        path: of the file.
         system: described nodes; None: a pool.
         procs: processors of the pool; None: as the file says.
         lenient: drop lines that break the rules.

@@ -168,7 +168,6 @@ class Phases(Speedup):
         return self.phases[phase].reported(nodes)
 
     def parts(self) -> tuple[Phase, ...]:
-        """The phases."""
         return self.phases
 
 

@@ -57,7 +57,6 @@ class ApplicationKind:
     """A class of similar jobs.
 
     Attributes:
-        share: of all applications.
         units: least and most; drawn as a power of two, small ones more often.
         cores: least and most of a unit, as above.
         mib_per_core: least and most memory, log-uniform.
@@ -78,7 +77,6 @@ class Mix:
     Attributes:
         data: file of the system in `bridge/lab/sim/data`.
         lengths: shares of jobs of less than an hour, one to five hours, and more.
-        users, applications: their numbers.
         session: mean number of jobs of a session.
     """
 
@@ -138,11 +136,7 @@ def stream(name: str, system: System, n_jobs: int, *, load: float, seed: int) ->
     """Generates jobs.
 
     Args:
-        name: of the mix.
         system: of `stream_system`.
-        n_jobs: number of jobs.
-        load: of the jobs.
-        seed: of all random choices.
 
     Returns:
         The jobs, with their requests in `Workload.requests`.
@@ -194,7 +188,6 @@ class _Applications:
     """The requests of each application; columns of length n_applications.
 
     Attributes:
-        user: its owner.
         units: int64.
         wants: (n, R) int64: amounts of a unit.
         length_s: float64: typical run time.

@@ -184,7 +184,6 @@ class _Reading:
 
         Args:
             fault: of the file's end, if there is one.
-            remedy: what to do about it.
 
         Raises:
             TraceError: it has no jobs, or (strict) breaks a rule.

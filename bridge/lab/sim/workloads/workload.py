@@ -55,7 +55,6 @@ class FormatDeviations:
     """Where a trace differs from the format.
 
     Attributes:
-        memory_unit: of the requested memory.
         memory_per_node: requested memory is per node, not per processor.
         nodes_field: number of the field (19 or more) with node requests
             (`bridge.lab.sim.workloads.node_requests`); None: there is none, and jobs may use
@@ -226,7 +225,6 @@ def workload_from(
     Args:
         trace: what `read_swf` read.
         processors_total: size of the machine; None: as the header says.
-        dialect: where the trace differs from the format.
 
     Raises:
         TraceError: no size is stated, the header's begin is impossible, no job is left, or there is

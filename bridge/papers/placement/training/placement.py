@@ -50,10 +50,8 @@ class Course:
     Attributes:
         network: name in table II.
         steps: decisions to train on.
-        lessons: share of them that are lessons.
         boards: windows trained on at once.
         streams: most streams of either tree, of a hundred minutes each; one per 50,000 steps.
-        seed: of all random choices.
     """
 
     network: str = "cnn-3"
@@ -69,7 +67,6 @@ class TrainingProgress:
     """The progress of a training.
 
     Attributes:
-        steps: done.
         spent_s: seconds spent on them.
         curve: rows of steps, reward, entropy and divergence, some with cost.
     """
@@ -80,7 +77,6 @@ class TrainingProgress:
 
 
 def windows(course: Course) -> list[TrainingWindow]:
-    """The training windows of a course."""
     made = []
     for metric in Metric:
         hop_tree = paper_hop_tree(metric)
@@ -130,10 +126,8 @@ def train(
     """Trains a network.
 
     Args:
-        course: what to train.
         out: output directory.
         resume: continue the training in it.
-        settings: training parameters.
         tell: called after every round.
 
     Raises:

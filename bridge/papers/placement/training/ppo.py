@@ -34,7 +34,6 @@ class PpoSettings:
     Attributes:
         moves: of every board in a round.
         passes: over each round.
-        batch: decisions in a batch.
         clip: relative change of a probability allowed in a round.
         rate: initial learning rate; it falls to a tenth during the training.
         critic_rate: the critic's.
@@ -83,7 +82,6 @@ class Round:
         cost: mean cost of the jobs put back, per thousand of their cost before.
         entropy: of the choices, nats.
         divergence: how far the policy moved.
-        decisions: their number.
     """
 
     reward: float
@@ -168,7 +166,6 @@ class PpoLearner:
         accounts for it.
 
         Args:
-            boards: to play on.
             done: share of the training that is done, 0 to 1.
         """
         settings = self._settings
@@ -216,7 +213,6 @@ class PpoLearner:
         """Plays a round and learns from it.
 
         Args:
-            boards: to play on.
             done: share of the training that is done, 0 to 1; rates fall with it.
         """
         settings = self._settings

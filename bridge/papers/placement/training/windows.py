@@ -57,8 +57,6 @@ def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[TrainingWindo
     """The windows of one stream, starting with an empty system.
 
     Args:
-        hop_tree: of a thousand nodes.
-        seed: of all random choices.
         periods: number of periods; some have no window.
     """
     rng = np.random.default_rng(seed)

@@ -39,8 +39,6 @@ MIN_RUNS: Final = 3
 
 
 class PairEstimates:
-    """Of the pairs of one snapshot."""
-
     def __init__(
         self, pairs: RunningPairs, records: PairRecords, learning: Learning, units: Sequence[int]
     ) -> None:
@@ -48,8 +46,6 @@ class PairEstimates:
 
         Args:
             pairs: the hosts and guests.
-            records: of them.
-            learning: what is known of applications.
             units: in which slowdowns are measured, the preferred one first.
         """
         self._pairs, self._records, self._learning = pairs, records, learning
@@ -72,8 +68,6 @@ class PairEstimates:
         """The time that a job still needs at a rate, s; None: not known.
 
         Args:
-            row: of the job.
-            rate: at which it works.
             at_most: with the upper end of the interval of runs alone; not known for a job that has
                 used more CPU time than that, or whose application has less than `MIN_RUNS`.
         """

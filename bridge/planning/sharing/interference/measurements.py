@@ -38,13 +38,11 @@ class Measurements:
         Args:
             pairs: the hosts and guests.
             records: of them; are changed.
-            estimates: of them.
         """
         self._pairs, self._records, self._estimates = pairs, records, estimates
         self._running = pairs.snapshot.running
 
     def take(self) -> None:
-        """Takes in the measurements of this snapshot."""
         guests_of: dict[int, list[int]] = {}
         for guest, host in self._pairs.host_of.items():
             guests_of.setdefault(host, []).append(guest)
@@ -58,14 +56,7 @@ class Measurements:
                 self._beside(guest, works)
 
     def begin(self, guest_id: str, host: int, apps: tuple[str, str], ceiling: int) -> None:
-        """Begins to measure a host beside a guest that is about to start (rule 1).
-
-        Args:
-            guest_id: the guest.
-            host: row of its host.
-            apps: applications of host and guest.
-            ceiling: of the guest.
-        """
+        """Begins to measure a host beside a guest that is about to start (rule 1)."""
         now_s, works, at_s = self._pairs.now_s, self._pairs.works(host), self._at_s(host)
         pair = Pair(ceiling, now_s, told_s=now_s)
         if works and 0 <= now_s - at_s <= JUST_S:

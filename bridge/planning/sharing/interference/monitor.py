@@ -24,12 +24,7 @@ class PairMonitor:
     """The pairs of one snapshot.
 
     Attributes:
-        snapshot: the cluster.
-        learning: of pairs.
         pairs: the hosts and guests.
-        records: what is kept of them.
-        estimates: their slowdowns.
-        measurements: of the hosts.
         learner: changes what is known of pairs of applications.
         left: the guests that were requeued.
     """
@@ -44,7 +39,6 @@ class PairMonitor:
         """Starts without measuring or learning.
 
         Args:
-            snapshot: the cluster.
             learning: of pairs; is changed.
             left: of requeued guests (`left_hosts.NAME`); is changed.
             units: in which slowdowns are measured, the preferred one first.
@@ -72,7 +66,6 @@ class PairMonitor:
         """Records that a guest is to be requeued; counts once per run.
 
         Args:
-            guest: its row.
             short_of_memory: whether that is why, which is learnt about the pair.
         """
         running = self.snapshot.running

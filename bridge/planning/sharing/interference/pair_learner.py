@@ -51,8 +51,6 @@ class PairLearner:
 
         Args:
             pairs: the hosts and guests.
-            records: of them.
-            estimates: of them.
             learning: of pairs; is changed.
             units: in which slowdowns are measured, the preferred one first.
         """
@@ -65,10 +63,6 @@ class PairLearner:
         """Learns from a running pair; returns its new record.
 
         Args:
-            guest: its row.
-            pair: its record.
-            found: the slowdown of the host.
-            bound: of it.
             cpus: that the guest used meanwhile, -1: not known; None: those since the host was
                 measured beside it.
         """
@@ -116,7 +110,6 @@ class PairLearner:
         """Rule 2, of one host.
 
         Args:
-            run_s: its run time.
             times: applications of host and guest to their time beside it (`records.py`).
         """
         together_s = sum(to_blame_ms for *_, to_blame_ms in times.values()) / 1000

@@ -37,7 +37,6 @@ class EndedPair:
     """A pair that does not run any more.
 
     Attributes:
-        host_id: its host.
         apps: applications of host and guest.
         pair: its last record.
     """
@@ -66,7 +65,6 @@ class PairRecords:
         return None if numbers is None else Rate.of_numbers(numbers)
 
     def keep_rate_alone(self, job_id: str, rate: Rate) -> None:
-        """Keeps it."""
         self._kept[_key(_ALONE, job_id, str(rate.unit))] = rate.numbers()
 
     def pair(self, guest: int) -> Pair | None:
@@ -75,7 +73,6 @@ class PairRecords:
         return None if numbers is None else Pair.of_numbers(numbers)
 
     def keep(self, guest: int, pair: Pair) -> None:
-        """Keeps it."""
         self._kept[self._pair_key(guest)] = pair.numbers()
 
     def keep_started(self, guest_id: str, host_id: str, apps: tuple[str, str], pair: Pair) -> None:
@@ -130,8 +127,6 @@ class PairRecords:
         """Counts the time since the last observation (rule 2).
 
         Args:
-            guest: its row.
-            ceiling: of the guest.
             blame: share of the host's loss attributed to the guest, 0 to 1.
         """
         key, now_s = self._time_key(guest), self._pairs.now_s

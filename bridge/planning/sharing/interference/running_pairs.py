@@ -13,8 +13,6 @@ class RunningPairs:
     """Reads one snapshot, by rows of running jobs.
 
     Attributes:
-        snapshot: the cluster.
-        now_s: its time.
         apps: application of each running job.
         host_of: row of each guest to the row of its host.
     """
@@ -23,14 +21,12 @@ class RunningPairs:
         """Finds the pairs.
 
         Args:
-            snapshot: the cluster.
             apps: application of each running job.
         """
         self.snapshot, self.now_s, self.apps = snapshot, snapshot.now_s, apps
         self.host_of = pairs(snapshot.running)
 
     def guests_of(self, host: int) -> list[int]:
-        """The guests of a host."""
         return [guest for guest, its in self.host_of.items() if its == host]
 
     def pair_apps(self, guest: int) -> tuple[str, str]:
@@ -38,7 +34,6 @@ class RunningPairs:
         return self.apps[self.host_of[guest]], self.apps[guest]
 
     def nodes(self, row: int) -> list[int]:
-        """The nodes of a running job."""
         running = self.snapshot.running
         found: list[int] = running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
         return found

@@ -49,7 +49,6 @@ class Fitted:
 
     Attributes:
         origin_s: when the record began, Unix seconds.
-        weeks: of the record.
         sessions: jobs of each session, in order of submission.
     """
 

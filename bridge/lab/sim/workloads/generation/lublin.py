@@ -82,7 +82,6 @@ def lublin(n_jobs: int, processors: int, seed: int) -> Drawn:
     """Draws jobs.
 
     Args:
-        n_jobs: how many.
         processors: of the machine, at least 8.
         seed: same seed, same jobs.
 

@@ -43,7 +43,6 @@ def as_swf(site: SiteWorkload, processors: int = 0) -> Trace:
     """The trace.
 
     Args:
-        site: the jobs.
         processors: of the machine; 0: as the site says.
 
     Raises:

@@ -84,10 +84,8 @@ class JobRecord(_Checked):
         submit_s, eligible_s, start_s, end_s: instants. A requeued job's are those of its last run.
         runtime_s: from start to end, without suspensions.
         time_limit_s: 0: none, or unknown.
-        state: how it ended.
         user, account, group, name: names, or pseudonyms.
         partitions: that it was submitted to, or the one in which it ran.
-        qos, reservation: names.
         nodes: allocated, or requested if it did not start.
         least_nodes: requested; 0: unknown.
         node_list: in Slurm's form.
@@ -103,7 +101,6 @@ class JobRecord(_Checked):
         component: number of the heterogeneous job that it is a part of.
         after: pairs of kind and job: afterok, afterany, afternotok, aftercorr, after, singleton.
         restarts: how often it was requeued.
-        priority: at its start.
         shape: other words of its request that have no field (PBS: its select).
     """
 
@@ -148,7 +145,6 @@ class Outage(_Checked):
 
     Attributes:
         nodes: in Slurm's form.
-        start_s: instant.
         end_s: 0: it had not ended.
         state: "down" (its jobs were lost) or "drained" (they ended first).
         why: the reason; empty where names are removed.
@@ -167,7 +163,6 @@ class ReservationRecord(_Checked):
 
     Attributes:
         name: or pseudonym.
-        start_s, end_s: instants.
         nodes: in Slurm's form; empty: unknown.
         flags: as the controller writes them.
     """

@@ -65,7 +65,6 @@ class SiteSimulation:
     """What to simulate.
 
     Attributes:
-        workload: the jobs.
         trace: the same jobs in the common format, row by row, for results.
         outages: of nodes, in order of time.
         ignored: sentences on what is not honoured.
@@ -81,9 +80,7 @@ def simulation_of(site: SiteWorkload, system: System | None, processors: int) ->
     """Makes the jobs to simulate.
 
     Args:
-        site: the records.
         system: described nodes; None: a pool.
-        processors: of the machine.
 
     Raises:
         TraceError: no job is left.
