@@ -182,7 +182,7 @@ class Dialect(Protocol):
         Args:
             min_nodes: lower bound of its width, in place of the request's.
             max_nodes: upper bound, likewise; 0: none.
-            accounting: of the nodes it may use.
+            accounting: the accounting of the nodes it may use.
 
         Raises:
             BadRequest: it contradicts itself, or exceeds any machine.

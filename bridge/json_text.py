@@ -51,7 +51,7 @@ def load(text: bytes | str, budget: MemoryBudget | None = None, **settings: Any)
     Args:
         text: JSON.
         budget: what the value is counted in; None: `MAX_MEMORY_BYTES`.
-        settings: of `json.loads`.
+        settings: settings of `json.loads`.
 
     Raises:
         OSError: it may need more memory than the budget has.
@@ -77,7 +77,7 @@ def members(pieces: Iterable[bytes], key: str) -> Iterator[Any]:
     """The members of the list at a key of the object that a text is, one by one.
 
     Args:
-        pieces: of the text, in UTF-8.
+        pieces: pieces of the text, in UTF-8.
 
     Raises:
         KeyError: it has no such list.

@@ -78,7 +78,7 @@ class SolverRequest:
         model: a constraint programming model with an objective to minimise.
         budget_s: wall-clock limit, s; 0: none.
         effort: limit in the solver's deterministic time units; 0: none.
-        seed: of the solver's random numbers.
+        seed: the seed of the solver's random numbers.
         search: further solver parameters, in their text format.
     """
 
@@ -132,7 +132,7 @@ class State:
     """What a policy carries from one cycle to the next; immutable.
 
     Attributes:
-        promises: of the plan stage, from the last plan that was used.
+        promises: promises of the plan stage, from the last plan that was used.
         learnt: from the name of a predictor or reshape stage to what it has learnt.
     """
 
@@ -222,8 +222,8 @@ class Telemetry:
     """Statistics of one cycle, for metrics; no cycle reads them.
 
     Attributes:
-        dispatched: of the dispatcher; None: there is none.
-        placement: of placement improvement; None: it was not done.
+        dispatched: the result of the dispatcher; None: there is none.
+        placement: the result of placement improvement; None: it was not done.
         set_aside: waiting jobs that were left out because planning failed with them.
     """
 
@@ -444,7 +444,7 @@ class Shared:
     """The output of a share stage.
 
     Attributes:
-        quotas: of guests that run, and of `guests`, by job id.
+        quotas: quotas of guests that run, and of `guests`, by job id.
         requeues: guests that go back to the queue.
         extensions: hosts whose time limits are lengthened.
         learnt: as in `Predicted`.

@@ -32,7 +32,7 @@ class CpuTimes:
         """Time without computing since the last reading, instead of time in MPI.
 
         Args:
-            now_ns: of CLOCK_MONOTONIC.
+            now_ns: time of CLOCK_MONOTONIC.
         """
         wall_s, self._before_ns = (now_ns - self._before_ns) / 1e9, now_ns
         found: dict[tuple[str, str], MpiUse] = {}

@@ -24,7 +24,7 @@ class JobFile(NamedTuple):
     """What a job has written into a file.
 
     Attributes:
-        size: of the file, bytes.
+        size: the size of the file, bytes.
     """
 
     inode: int

@@ -54,7 +54,7 @@ class Pages:
         """The differences to the last reading, by job and node (empty: unknown).
 
         Args:
-            now_ns: of CLOCK_MONOTONIC.
+            now_ns: time of CLOCK_MONOTONIC.
         """
         found: dict[tuple[str, str], MpiUse] = {}
         seen = {}

@@ -105,7 +105,7 @@ class Processes:
         """Reads a /proc.
 
         Args:
-            folders: of the jobs on this machine; None: where they usually are.
+            folders: folders of the jobs on this machine; None: where they usually are.
         """
         self._proc, self._folders = proc, folders or JobFolders()
 
@@ -118,8 +118,8 @@ class Processes:
 
         Args:
             job: its id on the node.
-            uid: of the job's user, where the job has no folder; None: unknown; then any process
-                may claim to be of the job.
+            uid: the uid of the job's user, where the job has no folder; None: unknown; then any
+                process may claim to be of the job.
         """
         known = self._folders.user_of(job)
         user = uid if known is None else known

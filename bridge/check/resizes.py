@@ -45,7 +45,7 @@ def broken_resizes(
     """Finds resizes that break rules 1 to 4, or 6.
 
     Args:
-        bounds: of rule 6.
+        bounds: bounds of rule 6.
 
     Returns:
         Job ids and violations; the id is empty if the columns do not fit together.

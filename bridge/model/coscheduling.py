@@ -34,7 +34,7 @@ class GuestStart:
     """A waiting job that is to start as a guest.
 
     Attributes:
-        row: of the plan, which it replaces.
+        row: the row of the plan, which it replaces.
         nodes: (n,) int32, ascending: some or all of the host's.
         tasks: (n,) int32 on each of them; 0 for jobs without tasks.
         partition: index of the one in which it starts.

@@ -59,7 +59,7 @@ class Item:
     """One item of a list.
 
     Attributes:
-        position: of its first character in the list.
+        position: the position of its first character in the list.
         literals: the text before, between and after the brackets: one more than there are brackets.
         brackets: the distinct ranges in each.
     """

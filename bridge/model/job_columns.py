@@ -118,9 +118,9 @@ class Column:
     """One column with a row for each job.
 
     Attributes:
-        field: of the message or request on the wire; empty: named as the column.
+        field: the field of the message or request on the wire; empty: named as the column.
         maximum: the largest number accepted from the wire, if the unit allows larger ones.
-        name, dtype: of the column, filled in by `columns`.
+        name, dtype: name and dtype of the column, filled in by `columns`.
     """
 
     source: Source

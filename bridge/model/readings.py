@@ -16,8 +16,8 @@ class JobReading:
         pressure: share of the last 10 s in which some task waited for memory, in [0, 1], the
             largest of its nodes: of the job where the kernel counts it, else of the machine; -1:
             not known.
-        age_s: of the oldest of these readings.
-        nodes: of how many of its nodes there are readings, those on which it uses nothing included.
+        age_s: the age of the oldest of these readings.
+        nodes: the number of its nodes with readings, those on which it uses nothing included.
         unused: nodes on which it has no process.
         progress: share of its work that is done, in [0, 1], as the job tells it; -1: it does not.
         method: how its CPU share is kept: cgroup-v1, cgroup-v2, priorities (which keep no quota);

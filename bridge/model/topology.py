@@ -90,7 +90,7 @@ def fat_tree(ports: int, n_nodes: int | None = None) -> Topology:
     A leaf switch has ports / 2 nodes, a pod ports / 2 leaf switches, the whole tree `ports` pods.
 
     Args:
-        ports: of each switch, even.
+        ports: ports of each switch, even.
         n_nodes: how many nodes there are; None: ports^3 / 4.
 
     Raises:

@@ -11,7 +11,7 @@ class StartOrder:
     """A start that may be sent to the server.
 
     Attributes:
-        job_id: of an array one of its tasks.
+        job_id: the job; for an array one of its tasks.
         exec_vnode: "(n1:ncpus=2:mem=1048576kb)+(n2:ncpus=2)".
         walltime_s: a new time limit; None: the job's own.
     """
@@ -37,7 +37,7 @@ class Confirmation:
     Attributes:
         location: where; "null": it is denied.
         extend: the extension field of the request.
-        start_s: of the first occurrence; 0: as requested.
+        start_s: the start of the first occurrence; 0: as requested.
     """
 
     location: str

@@ -65,8 +65,9 @@ class Recording:
     """One cycle.
 
     Attributes:
-        state: of the policy, before the cycle.
-        seed: of all random numbers; the cycle's own is drawn from it and the snapshot's generation.
+        state: the state of the policy, before the cycle.
+        seed: the seed of all random numbers; the cycle's own is drawn from it and the snapshot's
+            generation.
         origin: source of the recording, as text: the trace, its acknowledgement, the system.
         path: the file it was read from; empty: none.
         planning: the rules of the site, in the form of the configuration's section `planning`.

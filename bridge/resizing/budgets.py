@@ -40,7 +40,7 @@ class Budgets:
 
         Args:
             snapshot: the cluster, with the nodes that the job still has.
-            row: of `Snapshot.running`.
+            row: the row of `Snapshot.running`.
             width: nodes that it keeps.
         """
         running = snapshot.running

@@ -38,7 +38,7 @@ class JournalEntry:
         at_s: when, Unix seconds.
         lasted_s: from the decision to the end; None: it was under way when this service started,
             or has only begun.
-        reason: of the decision; if it was not completed, why not.
+        reason: the reason of the decision; if it was not completed, why not.
     """
 
     job_id: str

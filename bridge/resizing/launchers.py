@@ -108,7 +108,7 @@ class Launchers(Protocol):
         A node without an agent counts as vacant only if the launcher is trusted.
 
         Args:
-            job_id: of a user's job.
+            job_id: the job id of a user's job.
             unused: its program has never run there, so nothing is lost if joining processes end
                 with the node, and the launcher is trusted.
         """

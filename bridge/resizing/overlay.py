@@ -28,13 +28,13 @@ class Shown:
     Attributes:
         min_nodes, max_nodes: that it may hold.
         rule: which numbers of nodes between them are allowed.
-        engine: of its launcher; empty: none is attached, so the job keeps its nodes.
-        state: of its change; "running" without one.
+        engine: the engine of its launcher; empty: none is attached, so the job keeps its nodes.
+        state: the state of its change; "running" without one.
         target: nodes that it will hold.
         until_s: the state's deadline, Unix seconds; 0: none.
         held: an operator keeps its nodes.
         rests_until_s: it keeps its nodes until then, because a change failed; 0: it does not.
-        reason: of the change, or of the last failure.
+        reason: the reason of the change, or of the last failure.
         strays: its processes run on other nodes than it holds.
         mtct: time in MPI over computing time at its width, as measured; -1: unknown.
         mtct_estimate: by CPU time, for display; -1: unknown.

@@ -68,12 +68,12 @@ class OpenResize:
         until_s: the state's deadline, Unix seconds.
         by_s: when nodes that the job gives back are expected to be free.
         end_s: when the job ends at its new width; 0: as before.
-        reason: of the decision, for display.
-        serial: of the launcher's attachment that has the order; -1: none.
+        reason: the reason of the decision, for display.
+        serial: the serial of the launcher's attachment that has the order; -1: none.
         withdrawn: the launcher was told so.
         decision: number of the decision that the controller has not answered yet; 0: none.
         again_s: no message to the controller before this, Unix seconds.
-        version: of the job, as last reported.
+        version: the version of the job, as last reported.
         looks: how often it was examined in this state.
         refusal: why the launcher refused a growth that is being undone.
     """

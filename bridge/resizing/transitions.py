@@ -90,7 +90,7 @@ class Transitions:
         """Adds the change of a job that is found under way, if there is one (rule 6).
 
         Args:
-            job_id: of a malleable running job that does not rest.
+            job_id: the job id of a malleable running job that does not rest.
             new_id: gives the change its id, if the launcher names none.
         """
         attached = self._launchers.attached(job_id, world.user(job_id))

@@ -25,7 +25,7 @@ def wished(
 
     Args:
         snapshot: the cluster, with what is under way.
-        row: of the job in `snapshot.running`.
+        row: the row of the job in `snapshot.running`.
         width: requested number of nodes.
         order: an administrator requests it.
     """

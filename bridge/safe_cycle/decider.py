@@ -143,7 +143,7 @@ class Decider:
         site: rules of every plan; may be replaced between cycles.
         state: from the last cycle in which a plan of the policy was used.
         environment: solver and oracle.
-        telemetry: of the last cycle.
+        telemetry: the telemetry of the last cycle.
         failures: number of cycles for which the policy had no plan.
     """
 

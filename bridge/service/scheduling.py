@@ -69,7 +69,7 @@ class Scheduling:
 
         Args:
             store: closed by the caller, as `solver` is.
-            hub: of agents, which measure power; None: there are none.
+            hub: the hub of agents, which measure power; None: there are none.
 
         Raises:
             ConfigError: something the configuration names is missing or wrong.

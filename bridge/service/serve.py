@@ -95,7 +95,8 @@ class Service:
 
         Args:
             reread: reads it again, on SIGHUP; None: SIGHUP is ignored.
-            launchers: of simulated jobs; None: those that attach to the agents, if there are any.
+            launchers: launchers of simulated jobs; None: those that attach to the agents, if there
+                are any.
         """
         self._config = config
         self._reread = reread

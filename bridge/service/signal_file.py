@@ -55,7 +55,7 @@ class SignalFile:
 
         Args:
             owners: user ids that the file may belong to.
-            timezone: of instants that name none.
+            timezone: the timezone of instants that name none.
         """
         self.problem = ""
         self._path = path

@@ -177,7 +177,7 @@ class Happened:
         waiting: all waiting jobs if this was a full report; jobs not listed are gone.
         starting: jobs that the plan starts now.
         promised: announced start by job id.
-        dialect: of the controller (`bridge.dialect`).
+        dialect: the controller's dialect (`bridge.dialect`).
     """
 
     now_s: int

@@ -121,7 +121,7 @@ class StartRecords:
         now_s: the controller's clock; 0: no report yet.
         since_s: the earliest start kept.
         lines: by period, all partitions first.
-        series: of all starts kept, in spans of `step_s`.
+        series: series of all starts kept, in spans of `step_s`.
     """
 
     now_s: int = 0

@@ -62,7 +62,7 @@ class ChangeLog:
         """Reads the files, unless the disk does not answer: then they follow.
 
         Args:
-            path: of the administrators' file; None: entries are only held.
+            path: the path of the administrators' file; None: entries are only held.
         """
         self._path = path
         self._woken = threading.Condition()
@@ -107,7 +107,7 @@ class ChangeLog:
         """The last changes, oldest first, none before `since_s`.
 
         Args:
-            count: of administrators, and as many of others.
+            count: the count of administrators, and as many of others.
             since_s: Unix seconds.
         """
         with self._woken:

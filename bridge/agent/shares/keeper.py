@@ -87,7 +87,7 @@ class ShareKeeper:
 
         Args:
             nodes: for which the agent reports; shares on others are ignored.
-            cpus: of a node; 0: those that this process may use.
+            cpus: the CPUs of a node; 0: those that this process may use.
             clock: monotonic, s.
         """
         alone = len(nodes) == 1
@@ -135,7 +135,7 @@ class ShareKeeper:
         Args:
             sequence: its number; the same again renews the lease.
             lease_s: for how long it is valid.
-            shares: of all jobs that do not have their full share.
+            shares: shares of all jobs that do not have their full share.
         """
         found = {share.key: share for share in islice(shares, MAX_SHARES + 1)}
         if len(found) > MAX_SHARES:

@@ -39,7 +39,7 @@ class ShareThread:
 
         Args:
             record: file of the shares in force, in a directory of root's.
-            cpus: of a node; 0: those that this process may use.
+            cpus: the CPUs of a node; 0: those that this process may use.
             folders: directory of the jobs' folders.
             changed: called by the thread when the shares in force have changed, with the number of
                 the last order and what was done.

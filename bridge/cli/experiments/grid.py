@@ -82,7 +82,7 @@ def grid_of(definition: ExperimentDefinition, path: Path) -> Grid:
     """The cells of an experiment.
 
     Args:
-        path: of the file; the files in it are relative to it.
+        path: the path of the file; the files in it are relative to it.
 
     Raises:
         ConfigError: a file that it names cannot be read, or a name is wrong.

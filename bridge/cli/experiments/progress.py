@@ -26,7 +26,7 @@ class Board:
     """What is shown while cells are computed.
 
     Args:
-        estimates: of CPU times; learns from each result.
+        estimates: estimates of CPU times; learns from each result.
         console: where to; a terminal or not.
         quiet: nothing is shown.
     """

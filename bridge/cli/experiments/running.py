@@ -43,7 +43,7 @@ class Order:
     """What a worker is told.
 
     Attributes:
-        arguments: of the command, for the result's provenance.
+        arguments: arguments of the command, for the result's provenance.
         sources: hash of the program that the cell belongs to; empty: it is not compared.
     """
 

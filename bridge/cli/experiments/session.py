@@ -42,7 +42,7 @@ class RunSession:
 
         Args:
             kept: results in its folder; failed ones are computed again.
-            width: of the intervals that are wanted, a share; None: no seeds are added.
+            width: the width of the intervals that are wanted, a share; None: no seeds are added.
             quiet: no progress is shown.
         """
         self.grid, self.found, self.stopped, self.words = grid, list[CellResult](), False, ""

@@ -78,8 +78,8 @@ def with_budget(spec: PolicySpec, budget_ms: int, *, work: bool = False) -> Poli
     """The policy with this budget only; None if its plan stage has no budget.
 
     Args:
-        budget_ms: of the clock.
-        work: of counted work instead, which is the same on any machine at any load.
+        budget_ms: the budget by the clock.
+        work: the budget of counted work instead, which is the same on any machine at any load.
 
     Raises:
         ConfigError: it cannot have that budget.

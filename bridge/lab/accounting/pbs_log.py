@@ -47,7 +47,7 @@ def read_pbs_log(lines: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs and reservations.
 
     Args:
-        lines: of a log, or several one after the other.
+        lines: lines of a log, or several one after the other.
         where: its origin, for messages.
 
     Raises:

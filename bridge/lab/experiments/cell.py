@@ -30,14 +30,14 @@ class Cell:
         policy_text: the whole policy, with its predictor, as JSON that
             `bridge.registry.parse_policy` reads back.
         predictor: name of its predictor of run times.
-        trace_sha256: of the file, hexadecimal.
-        seed: of all chance: the perturbation's and the policy's.
+        trace_sha256: SHA-256 of the file, hexadecimal.
+        seed: the seed of all chance: the perturbation's and the policy's.
         perturbation: its name; `UNPERTURBED`: the trace as it is.
         parameters: what the perturbation does (`bridge.lab.experiments.perturb`).
         engine: that is asked for: auto, cycle, fast.
         setting: further values that determine the result: which jobs, the machine, the site's
             rules. Plain JSON values.
-        commit: of schedbridge (`bridge.lab.experiments.provenance`).
+        commit: the commit of schedbridge (`bridge.lab.experiments.provenance`).
         trace_path: where the trace is read; not in the key.
     """
 

@@ -35,7 +35,7 @@ def provenance(arguments: Sequence[str]) -> dict[str, Any]:
     """Where a result comes from that this process computes now.
 
     Args:
-        arguments: of the command `schedbridge`.
+        arguments: arguments of the command `schedbridge`.
     """
     return {
         "version": version(),

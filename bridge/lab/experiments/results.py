@@ -133,7 +133,7 @@ def write_cell(folder: Path, result: CellResult, columns: JobColumns | None = No
     """Keeps a result; an earlier one of the same cell is replaced.
 
     Args:
-        folder: of the experiment's results.
+        folder: the folder of the experiment's results.
         columns: its judged jobs; None: it failed.
 
     Raises:
@@ -210,7 +210,7 @@ def read_columns(path: Path) -> JobColumns:
     """Reads the judged jobs of a cell.
 
     Args:
-        path: of its JSON; the columns are next to it.
+        path: the path of its JSON; the columns are next to it.
 
     Raises:
         ResultError: they cannot be read, or a column is missing.
@@ -226,7 +226,7 @@ def unpacked(content: bytes, shown: str) -> JobColumns:
     """The inverse of `packed`.
 
     Args:
-        content: of a file `.npz`.
+        content: the content of a file `.npz`.
         shown: its name, for messages.
 
     Raises:
@@ -250,7 +250,7 @@ def read_all(
     """All results of a folder with the paths of their JSON, in order of their names.
 
     Args:
-        folder: of the experiment's results.
+        folder: the folder of the experiment's results.
         told: called with each file that is no result, which is then left out; None: it is an error.
 
     Raises:

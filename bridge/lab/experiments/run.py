@@ -98,13 +98,13 @@ def run(
     """Computes cells and keeps their results.
 
     Args:
-        client: of Dask (`bridge.lab.experiments.workers`).
+        client: the client of Dask (`bridge.lab.experiments.workers`).
         orders: each cell, and what `compute` is given for it.
         compute: a function that workers can import.
         retries: rule 2.
         observe: called several times a second, and with every result.
         stop: rule 3.
-        provenance: of results of cells that failed without one.
+        provenance: that of results of cells that failed without one.
 
     Returns:
         The results in order of completion.

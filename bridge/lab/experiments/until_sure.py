@@ -29,7 +29,8 @@ class Wide:
     """A comparison whose interval is too wide.
 
     Attributes:
-        width: of its interval, as a share of the baseline's value; None: there is none yet.
+        width: the width of its interval, as a share of the baseline's value; None: there is none
+            yet.
         more: that it needs, by estimate; 0: seeds cannot help.
     """
 
@@ -70,7 +71,8 @@ def until_sure(
     """Decides whether an experiment goes on.
 
     Args:
-        width: of the intervals to be reached, a share: 0.05 for 5 % of the baseline's value.
+        width: the width of the intervals to be reached, a share: 0.05 for 5 % of the baseline's
+            value.
         baseline: its name; None: as `Bench.baseline` chooses it.
         measure: by name, see `statistics/quantities.py`.
         trim: which jobs are judged.

@@ -44,9 +44,9 @@ class SlurmJobs:
 
     Attributes:
         cores: CPUs of each, and workers in it.
-        memory: of each, as Dask writes it: `4 GiB`.
+        memory: the memory of each, as Dask writes it: `4 GiB`.
         walltime: `HH:MM:SS`.
-        partition, account: of the jobs; empty: Slurm's default.
+        partition, account: partition and account of the jobs; empty: Slurm's default.
     """
 
     jobs: int = 1
@@ -112,7 +112,7 @@ def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
 
     Args:
         retries: see `local`.
-        folder: of results, which the nodes see, too: for their logs and the credentials.
+        folder: the folder of results, which the nodes see, too: for their logs and the credentials.
 
     Raises:
         ConfigError: Dask or Slurm refuses a value.

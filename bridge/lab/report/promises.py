@@ -26,7 +26,7 @@ class StartErrorCurve:
     """Start errors of one partition.
 
     Attributes:
-        name: of the partition, with the number of starts, for display.
+        name: the name of the partition, with the number of starts, for display.
         last_s: error by the last promise that 0, 1, ... 100 percent of starts do not exceed.
         first_s: by the first promise.
     """

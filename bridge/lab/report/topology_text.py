@@ -51,7 +51,7 @@ def tree_text(occupancy: TreeOccupancy, *, width: int = 80, fold: bool = True) -
     """Draws the tree.
 
     Args:
-        width: of a line, in characters.
+        width: the width of a line, in characters.
         fold: combine leaf switches with the same content, in trees of many.
     """
     joined = fold and sum(leaf >= 0 for leaf in occupancy.nodes_of_leaf) >= FOLD_FROM

@@ -107,8 +107,8 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     """The snapshot in which these jobs have their new nodes.
 
     Args:
-        resizes: of its running jobs. Rows of `Snapshot.running` keep their positions; rows of nodes
-            being released are appended.
+        resizes: resizes of its running jobs. Rows of `Snapshot.running` keep their positions; rows
+            of nodes being released are appended.
     """
     if not len(resizes):
         return snapshot

@@ -41,7 +41,7 @@ class Items:
 
     Attributes:
         minimum: a number of items; None: not stated.
-        percent: of the available items; None: not stated.
+        percent: percent of the available items; None: not stated.
     """
 
     minimum: int | None = None
@@ -84,7 +84,8 @@ class Limit:
     """What a consumer may use of a resource.
 
     Attributes:
-        name: of the consumer; `EACH`: every consumer without a limit of its own, separately.
+        name: the name of the consumer; `EACH`: every consumer without a limit of its own,
+            separately.
         resource: its name, or `EACH`.
         items: at once, over all jobs of the consumer; None: unlimited.
         duration_s: the longest time limit of a job that uses the resource; None: any.

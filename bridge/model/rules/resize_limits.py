@@ -40,7 +40,7 @@ class ResizeLimit:
 
     Attributes:
         kind: USER or PARTITION.
-        name: of it; EACH: of all that no other limit names.
+        name: its name; EACH: all that no other limit names.
         never: its jobs keep their nodes.
         apart_s: minimum time between a change of a job's width and its next growth.
         per_hour: maximum number of changes of all jobs of a user in an hour; None: any number.

@@ -32,7 +32,7 @@ class ResourceUnit:
     """Resources that a job takes together from one node.
 
     Attributes:
-        group: of its layout; units of one group are identical.
+        group: the group of its layout; units of one group are identical.
         want: (K,) amounts of the instance's resources.
         nodes: ascending positions in the instance's nodes that hold it when nothing is used.
     """

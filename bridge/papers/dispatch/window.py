@@ -77,7 +77,7 @@ class DispatchWindow:
 
         Args:
             i: index of the job in the instance.
-            nodes: of each of its units, positions in the instance's nodes.
+            nodes: the nodes of each of its units, positions in the instance's nodes.
         """
         kept, units = self.kept[i], self.instance.jobs[i].units
         groups = kept.layout.groups

@@ -60,7 +60,7 @@ class PrintedTables:
     """The tables of one server, as its commands print them.
 
     Attributes:
-        folder: of the commands; None: by PATH.
+        folder: the folder of the commands; None: by PATH.
         server: its name; empty: that of pbs.conf.
         scheduler: name of the scheduler object.
         problems: one line for everything that was repaired or left out of the last tables.

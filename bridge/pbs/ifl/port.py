@@ -67,7 +67,7 @@ class ReceivedCommand:
 
     Attributes:
         command: its number; newer servers may send others than `Command` has.
-        job_id: of `AJOB`: the job that an operator wants to run now.
+        job_id: with `AJOB`, the job that an operator wants to run now.
     """
 
     command: int
@@ -78,7 +78,7 @@ class IflError(ControllerError):
     """A query or a connection failed.
 
     Attributes:
-        code: of the server; -1: the connection is lost.
+        code: the code of the server; -1: the connection is lost.
     """
 
     def __init__(self, what: str, code: int, message: str) -> None:

@@ -98,7 +98,7 @@ class DecisionExecution:
 
         Args:
             checked: the last check, which admitted it.
-            decision_id: of the service; 0: an operator asked for it.
+            decision_id: the decision id of the service; 0: an operator asked for it.
             wire_id: the job as the service knows it: of a task its array.
         """
         primary = self.registration.primary

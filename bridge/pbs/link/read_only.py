@@ -110,7 +110,7 @@ def read_only_link(
     """Puts one together, by the commands of a server.
 
     Args:
-        address: of the service, in gRPC's form.
+        address: address of the service, in gRPC's form.
         pbs_exec: where PBS is installed; empty: its commands are found by PATH.
         server: its name; empty: that of pbs.conf.
         scheduler: name of the scheduler object.

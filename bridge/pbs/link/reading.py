@@ -38,7 +38,7 @@ class ServerReading:
         wake: set when something has changed that the service does not know.
         clock, wall: monotonic and Unix time, s.
         is_brief: the last reading was of new jobs only.
-        results: of starts, since they were taken.
+        results: results of starts, since they were taken.
         ended: runs that ended, since they were taken.
         lost: why the last reading while the service decided failed.
     """

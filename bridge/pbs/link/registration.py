@@ -18,7 +18,7 @@ class Registration:
     """Connections to one server.
 
     Attributes:
-        commands: of the registration; None: not registered.
+        commands: commands of the registration; None: not registered.
     """
 
     def __init__(self, ifl: Ifl, server: str, scheduler: str, wake: threading.Event) -> None:

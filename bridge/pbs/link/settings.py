@@ -22,7 +22,7 @@ class LinkSettings:
         poll_s: least time between two queries for objects that send no command.
         write_share: part of the server's time that comments and estimates may take that change.
         stock: command line of the scheduler that takes over; empty: none does.
-        log_level, log_format: of the log on standard error.
+        log_level, log_format: level and format of the log on standard error.
     """
 
     service: str = "unix:/run/schedbridge/bridge.sock"

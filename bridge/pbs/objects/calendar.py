@@ -42,7 +42,7 @@ class Holidays:
     Attributes:
         in_force: the file states a year.
         starts: for each day of the week when prime and non-prime time begin, minutes; or ALL, NONE.
-        days: of the year that are non-prime, from 1.
+        days: days of the year that are non-prime, from 1.
     """
 
     in_force: bool = False
@@ -161,7 +161,7 @@ class Calendar:
 
     Attributes:
         dedicated: spans in ascending order.
-        zone: of the times of day; None: this machine's.
+        zone: the zone of the times of day; None: this machine's.
     """
 
     config: SchedConfig = field(default_factory=SchedConfig)

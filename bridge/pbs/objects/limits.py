@@ -159,7 +159,7 @@ def exceeded(
     """Returns the first hard limit that one more job would exceed; empty: none.
 
     Args:
-        limits: of the server and the job's queue, each with what running jobs use there.
+        limits: limits of the server and the job's queue, each with what running jobs use there.
         owner: the job's.
     """
     for place, used in limits:
@@ -183,7 +183,7 @@ def mismatch(limits: Iterable[Limits], wanted: Mapping[str, tuple[str, ...]]) ->
     """Returns what a job asks for as a whole that the server or its queue has not; empty: nothing.
 
     Args:
-        limits: of the server and the job's queue.
+        limits: limits of the server and the job's queue.
         wanted: strings and booleans of the job.
     """
     for place in limits:

@@ -97,9 +97,9 @@ class Parsed:
     """The tables, read.
 
     Attributes:
-        nodes: of the wire, with their vnodes.
+        nodes: the nodes of the wire, with their vnodes.
         jobs: by id; `problem` describes those that are invalid.
-        used: of each queue, and of the server under "".
+        used: what is used of each queue, and of the server under "".
         tasks_running: array to the number of its tasks that run.
         problems: one line for each value that was left out.
     """
@@ -163,7 +163,7 @@ class Reader:
         """Starts with nothing read.
 
         Args:
-            files: of sched_priv; may be replaced at any time.
+            files: files of sched_priv; may be replaced at any time.
         """
         self.files = files
         self._compares = files.config.compared, files.config.dynamic

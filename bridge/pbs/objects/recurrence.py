@@ -45,7 +45,7 @@ def begins(attributes: Attributes, start_s: int, count: int) -> list[int]:
     """Returns when a standing reservation begins, from the occurrence of `start_s` on.
 
     Args:
-        start_s: of the first of them.
+        start_s: the start of the first of them.
 
     Raises:
         BadRequest: its recurrence is not understood, or has too many or too few occurrences.

@@ -74,7 +74,7 @@ class SchedConfig:
         usage: the formula of what jobs use, for fair share.
         entity: whom it counts for: euser, egroup, egroup:euser, Account_Name or queue.
         decay_s: after this time `decay` remains of all usage; 0: it never decays.
-        unknown_shares: of all entities together that have none of their own.
+        unknown_shares: unknown shares of all entities together that have none of their own.
         no_shares_no_run: jobs of entities without shares do not run.
         confirm_in_dedicated: reservations may lie in dedicated time.
         problems: one line for each setting that is not supported or understood.

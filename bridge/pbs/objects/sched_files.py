@@ -21,7 +21,7 @@ class SchedFiles:
     """What the files say.
 
     Attributes:
-        members: of the tree of fair share.
+        members: members of the tree of fair share.
         problems: one line for each setting that is not supported or understood.
     """
 
@@ -39,7 +39,7 @@ def read_sched_files(texts: Mapping[str, str], zone: tzinfo | None = None) -> Sc
 
     Args:
         texts: by the names of `NAMES`; a file that is not there is left out.
-        zone: of times of day; None: this machine's.
+        zone: the zone of times of day; None: this machine's.
     """
     config = read_sched_config(texts.get("sched_config"))
     holidays = read_holidays(texts.get("holidays"))

@@ -87,7 +87,8 @@ def read_vnode(
     """Reads one vnode.
 
     Args:
-        partition: of the scheduler that this service takes the place of; empty: the default one.
+        partition: the partition of the scheduler that this service takes the place of; empty: the
+            default one.
     """
     counted: dict[str, float] = {}
     elsewhere: dict[str, str] = {}

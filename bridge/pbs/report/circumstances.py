@@ -24,7 +24,7 @@ class Circumstances:
     """What the judgement of a waiting job depends on.
 
     Attributes:
-        used: of the server and each queue, what limits are on.
+        used: what is used of the server and each queue, what limits are on.
         by_clock: the clock matters to any job.
         beyond: jobs that may not start because of reservations.
     """

@@ -22,7 +22,7 @@ def node_weights(parsed: Parsed, nodes: Mapping[str, tuple[str, ...]]) -> dict[s
     """Returns the weight of each node of the wire, from 1.
 
     Args:
-        nodes: of the wire, with their vnodes.
+        nodes: the nodes of the wire, with their vnodes.
     """
     keys = parsed.settings.node_sort
     used = _used(parsed) if any(key.of != "total" for key in keys) else {}

@@ -55,7 +55,7 @@ class Priorities:
     """The priorities under one server's settings.
 
     Attributes:
-        problem: of the formula; empty: it is understood, or there is none.
+        problem: the problem of the formula; empty: it is understood, or there is none.
     """
 
     def __init__(self, parsed: Parsed, usage: FairShare) -> None:

@@ -47,7 +47,7 @@ class Cluster:
     """The inputs of the statement of chunks.
 
     Attributes:
-        nodes: of the wire, with their vnodes.
+        nodes: the nodes of the wire, with their vnodes.
         nodes_of_host, node_of_vnode: names on the wire.
         stated: resources that any vnode states.
         single: nodes that accept no jobs of several vnodes.

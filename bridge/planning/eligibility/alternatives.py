@@ -69,7 +69,7 @@ class Eligibility:
     """Finds the alternatives of one snapshot's jobs, and collects their classes.
 
     Attributes:
-        classes: of all alternatives found so far.
+        classes: classes of all alternatives found so far.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

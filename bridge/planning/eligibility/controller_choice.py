@@ -125,7 +125,7 @@ class Chooser:
         """Returns where the controller may make a start that the planner could place, too (7).
 
         Args:
-            row: of the plan; planned for now.
+            row: the row of the plan; planned for now.
 
         Returns:
             None: on the planned nodes alone.

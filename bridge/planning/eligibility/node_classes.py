@@ -31,7 +31,7 @@ class NodeClasses:
 
         Args:
             nodes: (n_nodes,) bool.
-            reservation: of its jobs; -1: none.
+            reservation: the reservation of its jobs; -1: none.
             opens_s: the instant from which its jobs may use it; 0: from now.
         """
         key = (nodes.tobytes(), reservation, opens_s)

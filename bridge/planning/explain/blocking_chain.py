@@ -44,7 +44,7 @@ class ChainLink:
     """One link of a chain.
 
     Attributes:
-        kind: of blocker.
+        kind: the kind of blocker.
         row: in `Snapshot.running`, in the plan, or in `Snapshot.reservations`; -1: a begin time.
         shared_nodes: how many of the waiting job's nodes it holds until then.
         licence: the licence it holds, if that is what is waited for; empty otherwise.
@@ -127,7 +127,7 @@ class BlockingChains:
 
         Args:
             nodes: (n_nodes,).
-            row: of the plan; not itself.
+            row: the row of the plan; not itself.
             consumer: only jobs of the same "user" or "account"; empty: any.
         """
         running, plan, jobs = self._snapshot.running, self._plan, self._snapshot.jobs

@@ -225,7 +225,7 @@ def describe(
     """Describes a change of a job.
 
     Args:
-        row: of `snapshot.jobs`.
+        row: the row of `snapshot.jobs`.
         time_limit_s: new; 0: unchanged.
         sizes: with `size`.
         size: new; 0: unchanged.

@@ -150,7 +150,7 @@ class VariantSearch:
         """The earliest placement of a variant.
 
         Args:
-            row: of a variant; with `limit_s` a short one.
+            row: the row of a variant; with `limit_s` a short one.
             below_s: starts from then on are too late.
             limit_s: its time limit; 0: as in the row.
             without: closures to ignore.

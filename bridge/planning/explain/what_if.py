@@ -62,8 +62,8 @@ def what_if(
     """Looks for the smallest changes that let a job start earlier.
 
     Args:
-        row: of the plan; for an array that of its earliest task.
-        conditions: of the plan; None: nodes and licences only.
+        row: the row of the plan; for an array that of its earliest task.
+        conditions: conditions of the plan; None: nodes and licences only.
         step_s: new time limits are multiples of this; None: as users state them.
 
     Returns:

@@ -68,7 +68,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
     """The running malleable jobs, in order of their rows.
 
     Args:
-        costs: of changes.
+        costs: costs of changes.
         learnt: speed-ups (`bridge.planning.malleable.observing`) of jobs that are not measured;
             None: nothing.
     """

@@ -22,7 +22,7 @@ class MalleableJob:
     """A running malleable job.
 
     Attributes:
-        row: of `Snapshot.running`.
+        row: the row of `Snapshot.running`.
         nodes: those that it holds; it keeps the first `base` of them.
         base: the number of nodes that it is planned with; its width, if it keeps its nodes.
         requested: the number of nodes that it requested; its present number, if it states none.

@@ -83,7 +83,7 @@ def growths(
             shrink, or changed their width within the last hour.
         plan: starts of waiting jobs.
         used_s: (n_nodes,) when the plan uses each node.
-        costs: of a change.
+        costs: costs of a change.
     """
     idle = idle_nodes(snapshot, plan) & (used_s >= snapshot.now_s + costs.between_s)
     free = np.flatnonzero(idle).astype(np.int32)

@@ -65,7 +65,7 @@ class _Seen:
     """The running jobs of a snapshot, as columns.
 
     Attributes:
-        row: of `Snapshot.running`, of the malleable ones; the other columns are of these.
+        row: the row of `Snapshot.running`, of the malleable ones; the other columns are of these.
         serial: as measured, in millionths; -1: not measured.
     """
 

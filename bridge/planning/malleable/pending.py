@@ -19,7 +19,7 @@ class Pending:
     """Growths and starts that wait for shrinks.
 
     Attributes:
-        widths: of running jobs that will grow, by id.
+        widths: widths of running jobs that will grow, by id.
         jobs: ids of waiting jobs that will start before others.
         until_s: when it is abandoned, unless jobs are still adapting.
     """

@@ -32,7 +32,7 @@ class Usable:
         """The group of each of some jobs.
 
         Args:
-            rows: of `Snapshot.running`, of jobs that hold nodes.
+            rows: the rows of `Snapshot.running`, of jobs that hold nodes.
         """
         known, keys = self._known, list(self._keys(rows))
         if keys and keys.count(keys[0]) == len(keys) and not known:

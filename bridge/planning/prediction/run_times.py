@@ -45,7 +45,7 @@ class Expectation(ABC):
     """A predictor that learns from ended jobs; subclasses define the abstract methods.
 
     Attributes:
-        extension: of a run time that exceeds its prediction: `stepwise` or `second`.
+        extension: the extension of a run time that exceeds its prediction: `stepwise` or `second`.
         patience_s: time limits are used while a job that could run has waited for longer; None:
             predictions are always used.
     """

@@ -41,7 +41,7 @@ class KeptLowering:
         table: numbers requests, and keeps the reasons why jobs with them wait.
         refused: from the number of a request to the reason why no such job can run.
         wait_reasons: reasons why jobs wait, by what they depend on.
-        layouts: of requests whose layouts depend on nothing but the request and its class
+        layouts: layouts of requests whose layouts depend on nothing but the request and its class
             (`bridge.planning.queue.layouts`).
     """
 

@@ -16,7 +16,7 @@ class Group:
     """Equal chunks.
 
     Attributes:
-        class_: of `Eligibility`.
+        class_: class of `Eligibility`.
         count: chunks.
         want: (R,) amounts of each chunk.
         max_per_node: chunks of this group on one node; 0: no bound.

@@ -42,8 +42,8 @@ def layouts(
     """Returns the layouts of a job on the nodes of one alternative.
 
     Args:
-        eligibility: of the same; classes of single groups are added to it.
-        row: of `snapshot.jobs`.
+        eligibility: the eligibility of the same; classes of single groups are added to it.
+        row: the row of `snapshot.jobs`.
         alternative: one of the job's.
     """
     jobs = snapshot.jobs

@@ -103,7 +103,7 @@ class Explainer:
 
         Args:
             row: in `Snapshot.jobs`.
-            partition: of the alternative that the verdict is about.
+            partition: the partition of the alternative that the verdict is about.
             blocked: the kernel's verdict.
             fit_now: nodes that could hold the job now; None: not counted.
             counter: the licence for the counter verdicts.

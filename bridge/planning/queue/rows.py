@@ -183,7 +183,7 @@ class Rows:
         Args:
             at: position in `requested`.
             start_s: the earliest start; NEVER: none.
-            code: of what keeps it from an earlier start.
+            code: the code of what keeps it from an earlier start.
 
         Returns:
             None: nothing bounds its start.

@@ -112,7 +112,7 @@ def too_late(
     Args:
         start_s: the earliest start; NEVER: none.
         now_s: a bound in the past can only be met if the job is changed.
-        code: of what keeps it from an earlier start.
+        code: the code of what keeps it from an earlier start.
     """
     fixed_s = int(fixed_start_s(jobs, np.array([job]))[0])
     deadline_s = int(jobs.deadline_s[job])

@@ -96,7 +96,7 @@ class ClusterWords:
         column: generic resource to its column of the resource vectors.
         threads: multiple to which a chunk's CPUs are rounded up.
         memory_consumable: memory is a consumable resource; otherwise chunks take none.
-        dialect: of the controller (`bridge.dialect`).
+        dialect: the controller's dialect (`bridge.dialect`).
     """
 
     column: Mapping[str, int]

@@ -46,11 +46,11 @@ class BookWorld:
     """What a book was made for; it can be reused only for an equal one.
 
     Attributes:
-        nodes: of the cluster; only their names and capacities matter.
+        nodes: the nodes of the cluster; only their names and capacities matter.
         rank: (n_nodes,) nodes of lower rank first.
         selection: how nodes are picked among them.
         protect: see `Protection`.
-        keys: of the constraints, in the order of their numbers.
+        keys: keys of the constraints, in the order of their numbers.
     """
 
     nodes: NodeTable

@@ -28,7 +28,7 @@ def book_plan(
     """Books all rows of a plan except those of one job.
 
     Args:
-        cluster: of the same snapshot; running jobs are booked in it.
+        cluster: the cluster of the same snapshot; running jobs are booked in it.
         snapshot: the cluster; `plan.job` are rows of its jobs.
         without: the row of the job to be left out.
     """

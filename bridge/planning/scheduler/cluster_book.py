@@ -76,7 +76,7 @@ class ClusterBook:
         """Writes the cluster and its running jobs.
 
         Args:
-            eligibility: of the same snapshot.
+            eligibility: the eligibility of the same snapshot.
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.
             protect: see `Protection`; entries for resources that no node has are ignored.

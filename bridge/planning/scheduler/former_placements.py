@@ -25,9 +25,10 @@ class KeptRows:
 
     Attributes:
         index: positions in `Rows.plannable`.
-        row: of `PlacementColumns`.
+        row: the row of `PlacementColumns`.
         candidate: the present one with the placement.
-        position: of the layout among the candidate's; -1: the placement is no longer valid.
+        position: the position of the layout among the candidate's; -1: the placement is no longer
+            valid.
     """
 
     index: NDArray[np.intp]

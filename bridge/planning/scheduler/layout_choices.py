@@ -253,7 +253,7 @@ class LayoutChoice:
 
     Attributes:
         number: among all choices; of its terms and closures.
-        layout: of its chunks.
+        layout: the layout of its chunks.
         position: among the candidate's layouts: those for any start, then the wider ones.
     """
 
@@ -267,7 +267,7 @@ class LayoutChoices:
     """The layout choices of all candidates of one cycle.
 
     Attributes:
-        layouts: of all choices; candidates with equal requests share them.
+        layouts: layouts of all choices; candidates with equal requests share them.
         which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
         n_min: (n_candidates,) how many are for any start.
         simple: (n_candidates,) it has one layout only.
@@ -291,7 +291,7 @@ class LayoutChoices:
 
         Args:
             given: (n_candidates,) layouts.
-            eligibility: of the same; classes of smaller nodes are added to it.
+            eligibility: the eligibility of the same; classes of smaller nodes are added to it.
             job: (n_candidates,) rows of its jobs.
             partition: (n_candidates,) indexes of partitions.
             time_limit_s: (n_candidates,) time limits.

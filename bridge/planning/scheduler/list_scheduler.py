@@ -83,7 +83,7 @@ class ListScheduler:
     """One cycle's rows, to be planned in any order, any number of times.
 
     Attributes:
-        rows: of the cycle; `rows.plannable` are those with a position.
+        rows: the rows of the cycle; `rows.plannable` are those with a position.
         by_book: whether the book plans them, not `plan_nodes`.
     """
 

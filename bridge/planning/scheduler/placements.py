@@ -19,9 +19,9 @@ class RowStates:
     Attributes:
         start_s: the booked start; NEVER: not booked.
         alternative: index among the row's own: the booked one, or the one the verdict is about.
-        position: of its layout among those of the alternative.
+        position: the position of its layout among those of the alternative.
         blocked: `Blocked`: why it does not start now.
-        constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
+        constraint: the constraint of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
         passed_over: beyond the depth: only a start now was tried.
         late: booked at the latest start.
     """
@@ -46,7 +46,7 @@ class WaitingRows:
         candidate: index among all alternatives: the one the verdict is about.
         start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
-        constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
+        constraint: the constraint of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
         nodes: number of nodes requested there.
         passed_over: beyond the depth: only a start now was tried.
     """

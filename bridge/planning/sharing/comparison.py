@@ -77,14 +77,14 @@ class Comparison:
     """A comparison that is under way; replaced, never changed.
 
     Attributes:
-        unit: of the host's work.
+        unit: the unit of the host's work.
         since_s: start of the present phase.
         suspect: number of comparisons, with this one, since the host's bound was passed even while
             the guest was held to the floor; 0: it was not.
         at_s, work, guest_ms: the first measurement of the present phase: when, work of the host,
             CPU time of the guest; `at_s` < `since_s`: there was none yet.
-        rates, used: of the phases so far: work of the host per 1,000 s, and CPU time of the
-            guest in ms per 1,000 s; -1: not known.
+        rates, used: rates and use of the phases so far: work of the host per 1,000 s, and CPU time
+            of the guest in ms per 1,000 s; -1: not known.
     """
 
     unit: int
@@ -105,7 +105,7 @@ class Comparison:
         """Takes in a measurement.
 
         Args:
-            work: of the host so far.
+            work: the work of the host so far.
             guest_ms: CPU time of the guest so far; -1: not known.
             now_s: the present; the next phase begins now if this one is complete.
         """
@@ -128,7 +128,7 @@ class Comparison:
         """What is known so far (rules 2 to 4).
 
         Args:
-            bound: of the host's slowdown.
+            bound: the bound of the host's slowdown.
         """
         turns = len(self.rates) // 2
         if not turns:

@@ -16,7 +16,7 @@ def with_guests(plan: Plan, guests: Sequence[GuestStart]) -> Plan:
 
     Args:
         plan: without guests.
-        guests: of different rows and hosts.
+        guests: guests of different rows and hosts.
     """
     if not guests:
         return plan

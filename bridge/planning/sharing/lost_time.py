@@ -47,7 +47,7 @@ class LostTime:
         """Starts without counting.
 
         Args:
-            monitor: of the pairs; what is kept of hosts is changed.
+            monitor: the monitor of the pairs; what is kept of hosts is changed.
         """
         self._monitor, self._snapshot = monitor, monitor.snapshot
         self._running, self._now_s = self._snapshot.running, self._snapshot.now_s

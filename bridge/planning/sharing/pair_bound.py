@@ -63,8 +63,8 @@ class PairBound:
         """The new record of a pair, and why the guest must leave; empty: it need not.
 
         Args:
-            pair: of the guest and its host; the host is measured.
-            bound: of the host's slowdown.
+            pair: the pair of the guest and its host; the host is measured.
+            bound: the bound of the host's slowdown.
         """
         if not self._compares:
             pair = replace(pair, comparison=None)  # begun before it was switched off

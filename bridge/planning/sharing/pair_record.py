@@ -36,7 +36,7 @@ class Pair:
         guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
         blame: share of the host's loss attributed to this guest, in thousandths.
         unknown, counted_s: measurements since the slowdown was last known, and the last of them.
-        rates: of the host's work beside it, in `CPU_MS` and in `PROGRESS`.
+        rates: rates of the host's work beside it, in `CPU_MS` and in `PROGRESS`.
         compare_s: instant of the next comparison (`comparison.py`).
         suspicion: None: there is none.
         comparison: the comparison under way; None: there is none.

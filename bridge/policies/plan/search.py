@@ -92,9 +92,9 @@ class Search(QueuePlanner):
         ageing_s: a job's weight grows by one for each such time that it has waited
             (`bridge.planning.dispatch.objective`); None: no ageing.
         most_wait_s: jobs that have waited this long go first; None: no such rule.
-        budget_ms: of the search, in `STEPS_PER_MS`; with a clock, also of the whole decision; 0: no
-            bound.
-        effort: of the search, in jobs booked; 0: no bound.
+        budget_ms: the budget of the search, in `STEPS_PER_MS`; with a clock, also of the whole
+            decision; 0: no bound.
+        effort: the effort of the search, in jobs booked; 0: no bound.
         window: jobs whose order is searched.
         power: exponent of the wait in the objective, 1 to 3 in steps of 1/2; above 1, long waits
             count more (`bridge.planning.dispatch.objective`).

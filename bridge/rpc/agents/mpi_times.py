@@ -52,7 +52,7 @@ class MpiTimes:
 
         Args:
             job: its id on the nodes.
-            mpi_s: of its processes on one node, since the last report.
+            mpi_s: MPI time of its processes on one node, since the last report.
         """
         if not 0 <= mpi_s <= wall_s < math.inf:
             return

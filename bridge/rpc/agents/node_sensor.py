@@ -52,10 +52,10 @@ class Loss:
     """A measurement that is lost.
 
     Attributes:
-        source: of the last value.
+        source: the source of the last value.
         max_w: the highest value of the node.
         jobs: the highest values of the jobs on the node.
-        any_w: of every other job there (rules 4 and 5); 0: unknown.
+        any_w: the power of every other job there (rules 4 and 5); 0: unknown.
         back_s: since when a meter has had values again; None: none has.
     """
 

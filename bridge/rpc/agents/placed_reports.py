@@ -50,7 +50,7 @@ class PlacedReports:
     """The one way by which reports come in; called by the agents' thread.
 
     Attributes:
-        placement: of the running jobs; set by the cycle.
+        placement: the placement of the running jobs; set by the cycle.
         refused: reports with refused statements, by node and reason.
         tell: called for each of them with node and reason.
     """

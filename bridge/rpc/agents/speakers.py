@@ -21,7 +21,7 @@ class Speakers:
         """Takes the rules.
 
         Args:
-            names: of the certificates of connections; None: all agents share a certificate.
+            names: names of the certificates of connections; None: all agents share a certificate.
             subjects: names of certificates for any node.
         """
         self._names, self._subjects = names, frozenset(subjects)

@@ -45,7 +45,7 @@ class Switches:
         """Returns the switches above these nodes; None: the file cannot be used.
 
         Args:
-            dialect: of the controller (`bridge.dialect`).
+            dialect: the controller's dialect (`bridge.dialect`).
         """
         try:
             changed_ns = self._path.stat().st_mtime_ns

@@ -42,7 +42,7 @@ class ChangeMethods:
         """Starts without changes.
 
         Args:
-            views: of the service; expire with each change.
+            views: views of the service; expire with each change.
             reads: answers queries.
         """
         self._asker, self._views, self._reads = asker, views, reads

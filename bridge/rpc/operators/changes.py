@@ -62,7 +62,7 @@ class Requester:
 
     Attributes:
         uid: as the kernel says; -1: a program.
-        name: of the user or the program.
+        name: the name of the user or the program.
         admin: an administrator, whose entries nobody else's push out.
     """
 

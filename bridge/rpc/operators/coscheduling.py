@@ -30,7 +30,7 @@ class Coscheduling:
     """Answers operators.
 
     Attributes:
-        cycles: of the service; None, as for the others: nothing is known.
+        cycles: cycles of the service; None, as for the others: nothing is known.
         decider: whose state is shown and changed.
         switch: names the policy.
     """

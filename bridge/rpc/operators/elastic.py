@@ -27,7 +27,7 @@ def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> 
     Args:
         cycles: the service's.
         agents: nodes that have one.
-        learnt: of speed-ups; None: nothing.
+        learnt: what is known of speed-ups; None: nothing.
     """
     published = cycles.published
     reply = pb.ElasticReply(agents=agents)

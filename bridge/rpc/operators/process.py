@@ -259,7 +259,8 @@ class OperatorSettings:
     Attributes:
         admins: user ids with administrator rights.
         private: directory for its own sockets.
-        token_file: of callers that send events of demand response; None: none are accepted.
+        token_file: the file with the token of callers that send events of demand response; None: none are
+            accepted.
     """
 
     admins: tuple[int, ...]
@@ -275,7 +276,7 @@ class OperatorProcess:
 
     Attributes:
         ready: set once it serves; cleared while there is none.
-        pid: of the present one; None: there is none.
+        pid: the pid of the present one; None: there is none.
     """
 
     def __init__(

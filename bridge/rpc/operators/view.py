@@ -35,7 +35,7 @@ class LiveState:
 
     Attributes:
         status: an encoded `StatusReply` without the parts from the last cycle.
-        features: of the controller's plugin.
+        features: features of the controller's plugin.
         power_problems: problems with sources or storage of entries of the corridor.
     """
 

@@ -57,8 +57,8 @@ def width_reason(
     """The reason for a job's width (rule 1).
 
     Args:
-        row: of `Snapshot.running`.
-        snapshot: of the last cycle.
+        row: the row of `Snapshot.running`.
+        snapshot: the snapshot of the last cycle.
         bounds: the site's.
         decided: by the policy; None: nothing.
     """
@@ -137,8 +137,8 @@ def speed_ups(
     """Speed-ups at some of the widths that a job may have, its own among them.
 
     Args:
-        snapshot: of the last cycle.
-        row: of `Snapshot.running`.
+        snapshot: the snapshot of the last cycle.
+        row: the row of `Snapshot.running`.
         minimum: minimum number of nodes.
         maximum: maximum number of nodes.
         mtct: as measured at its width; less than 0: not measured.

@@ -37,7 +37,7 @@ def decode_chunks(
     Args:
         request: has chunks.
         layout: names of the cluster.
-        accounting: of the job's partitions.
+        accounting: the accounting of the job's partitions.
         required: names of the nodes that it requests besides.
 
     Raises:

@@ -68,10 +68,10 @@ class Lowered:
 
     Attributes:
         copied: the columns that are plain fields of the request, in the order of `JobTable`.
-        min_width, max_width: of a malleable job while it runs.
+        min_width, max_width: the bounds of a malleable job while it runs.
         problem: the request is invalid, or only the controller can place it; empty: neither.
-        start_problem: of a job that waits: its numbers of nodes exclude each other, although its
-            widths while it runs are valid.
+        start_problem: why a waiting job cannot start: its numbers of nodes exclude each
+            other, although its widths while it runs are valid.
     """
 
     partitions: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ class Wire(Protocol):
 
     Attributes:
         node_fields: fields of `Node` in the contract: whole numbers or truth values.
-        feature: of a controller that can carry its action out.
+        feature: the feature of a controller that can carry its action out.
         action: a field of `Decision.action` in the contract.
     """
 

@@ -61,7 +61,7 @@ class Fence:
     """Accepts one controller at a time.
 
     Attributes:
-        epoch: of the holder; 0: there is none.
+        epoch: the epoch of the holder; 0: there is none.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -37,7 +37,7 @@ class RowStore:
         """A store without rows.
 
         Args:
-            columns: of the tables that are handed out.
+            columns: columns of the tables that are handed out.
             widths: unit of amounts to the number of amounts in a row.
             own_numbers: names of further columns, which are not handed out.
         """

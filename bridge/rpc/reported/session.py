@@ -64,7 +64,7 @@ class Session:
     """The state of one controller, and the snapshots made of it.
 
     Attributes:
-        generation: of the last report applied; 0: none.
+        generation: the generation of the last report applied; 0: none.
         full_requests: number of requests for a full report.
         started: jobs that started with the last report.
         gone: waiting jobs that it removed.

@@ -29,7 +29,7 @@ class TableColumns:
             cores; otherwise 1.
         partition_mixed: for each partition, whether some of its nodes have smaller cores.
         partition_widths: for each partition, the fewest and most nodes of a job; 0: no bound.
-        dialect: of the controller (`bridge.dialect`).
+        dialect: the controller's dialect (`bridge.dialect`).
         resizable: the controller can change the nodes of running jobs.
     """
 

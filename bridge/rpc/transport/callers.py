@@ -23,7 +23,7 @@ class KnownCaller:
     Attributes:
         owner: key for counting connections.
         target: the private socket; None: refused.
-        allowance: of bytes; None: no bound.
+        allowance: the allowance of bytes; None: no bound.
         introduction: tells the server behind the gate who calls; None: it need not know.
         unwelcome: refused; a server behind the target answers that.
         identity: for `CallerPolicy.banned`; None: it is never banned.
@@ -76,7 +76,7 @@ class Peers:
         Args:
             route: to which private socket.
             introductions: tell the server the user; None: it need not know.
-            allowance: of bytes for a user, made with the user's first connection.
+            allowance: the allowance of bytes for a user, made with the user's first connection.
         """
         self._route = route
         self._introductions = introductions

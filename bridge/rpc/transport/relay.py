@@ -94,7 +94,7 @@ class RelayedConnection:
 
     Attributes:
         owner: key for counting connections.
-        identity: of the caller; None: irrelevant.
+        identity: the identity of the caller; None: irrelevant.
         on_close: called once it is closed; None: nothing.
         began, moved: when it was made, and when bytes moved last.
         stuck_since: since when one side does not read pending data; None: it does.

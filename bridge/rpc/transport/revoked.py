@@ -64,8 +64,8 @@ class Revoked:
         """Reads it.
 
         Args:
-            path: of the file; None: nothing is revoked.
-            key: of the setting, for messages.
+            path: the path of the file; None: nothing is revoked.
+            key: the key of the setting, for messages.
 
         Raises:
             ConfigError: it cannot be read, or has a line that names no certificate.

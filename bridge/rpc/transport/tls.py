@@ -54,7 +54,7 @@ class Certificates:
         Args:
             target: the private socket behind the gate.
             strangers: the private socket of the server for certificates of other subjects.
-            key: of the section, for messages.
+            key: the key of the section, for messages.
             names: tell the server the names of certificates, which are all admitted; None: only
                 those of configured subjects are.
 

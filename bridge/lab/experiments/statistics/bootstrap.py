@@ -64,8 +64,8 @@ class Estimate:
         difference: other - base.
         low, high: the interval; nan: there are too few units.
         over: "runs", "weeks", "users", "runs and weeks", "runs and users"; "": none.
-        units: of these; of two, the smaller number.
-        p: of the hypothesis that there is no difference; nan without interval.
+        units: the number of these; of two, the smaller one.
+        p: the p-value of the hypothesis that there is no difference; nan without interval.
     """
 
     base: float
@@ -120,7 +120,7 @@ class Blocks:
     """Blocks of jobs, and how often each was drawn.
 
     Attributes:
-        name: of the blocks, in the plural: "weeks", "users".
+        name: the name of the blocks, in the plural: "weeks", "users".
         of: (n_jobs,) int64, the block of each job, from 0 on.
         weights: (n_resamples, n_blocks) float64, how often each was drawn.
     """
@@ -266,7 +266,7 @@ def block_quantiles(values: Floats, block: Ints, weights: Floats, share: float) 
         values: (n,) float64.
         block: (n,) from 0 on.
         weights: (r, n_blocks) whole numbers >= 0.
-        share: of the quantile, 0 to 1.
+        share: the share of the quantile, 0 to 1.
 
     Returns:
         (r,) the quantile, interpolated linearly as `numpy.quantile` does over repeated values; nan

@@ -82,7 +82,7 @@ class Faced:
     """A contestant in a scenario, apart from the estimates.
 
     Attributes:
-        seeds: of the pairs, ascending.
+        seeds: seeds of the pairs, ascending.
         distinct: how many of the pairs differ from all others.
         harm: who is worse off.
         over: what was resampled, as in `Estimate`; "": nothing.

@@ -31,7 +31,7 @@ class Harm:
 
     Attributes:
         low, high: interval of `jobs_worse`; nan: too few units.
-        users_worse, users_better: of the users with judged jobs.
+        users_worse, users_better: how many of the users with judged jobs.
         worst_user: the largest mean bounded slowdown of a user, over what it was under the
             baseline.
     """

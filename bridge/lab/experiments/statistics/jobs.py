@@ -130,7 +130,7 @@ def pair_of(base: Jobs, other: Jobs, trim: Trim, name: str = "the pair") -> RunP
 
     Args:
         base: the run under the baseline.
-        name: of the pair, for messages.
+        name: the name of the pair, for messages.
 
     Raises:
         ResultError: an id is there twice, no job is in both, or a job was submitted at another

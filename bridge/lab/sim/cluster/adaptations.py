@@ -26,7 +26,7 @@ class Adaptations:
         Args:
             running: the running jobs; their allocations are changed.
             widths: which jobs can be resized, and how; None: none.
-            occupancy: of the nodes; it is changed.
+            occupancy: the occupancy of the nodes; it is changed.
         """
         self._running, self._widths, self._occupancy = running, widths, occupancy
         self._begun: list[int] = []

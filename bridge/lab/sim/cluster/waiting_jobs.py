@@ -22,7 +22,7 @@ class WaitingJobs:
         """Starts with none.
 
         Args:
-            jobs: of the workload; versions and times of eligibility are changed.
+            jobs: the jobs of the workload; versions and times of eligibility are changed.
             late: whether jobs may become eligible later than their requests say.
         """
         self._jobs = jobs

@@ -29,7 +29,7 @@ class PlanFigures:
 
     Attributes:
         costs: for each of `MEASURES` the mean over rows.
-        longest_wait_s: of the worst row, from its submission.
+        longest_wait_s: the longest wait of the worst row, from its submission.
     """
 
     rows: int

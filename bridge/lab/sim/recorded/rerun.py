@@ -73,7 +73,7 @@ def rerun(
 
     Args:
         spec: the policy; None: the recorded one.
-        seed: of all random numbers; None: the recorded one.
+        seed: the seed of all random numbers; None: the recorded one.
         planning: rules of the site, in the form of the section `planning`; None: as recorded.
 
     Raises:

@@ -97,7 +97,7 @@ class Saboteur:
         Args:
             decide: makes all other decisions.
             seed: same seed and same snapshots, same failures.
-            share: of decisions that fail, in [0, 1].
+            share: the share of decisions that fail, in [0, 1].
         """
         self._decide, self._share = decide, share
         self._rng = np.random.default_rng(seed)

@@ -33,7 +33,7 @@ class _Followed:
     """A job with phases since its last change.
 
     Attributes:
-        serial: of the change; computations due for earlier ones are void.
+        serial: the serial of the change; computations due for earlier ones are void.
         begins: when each phase begins, s, and the ratio in it; the first one at the change.
     """
 

@@ -70,7 +70,7 @@ def replay_ordered(
 
     Args:
         spec: a policy for which `unordered_because` names nothing.
-        seed: of `search`, as that of the cycle's decider.
+        seed: the seed of `search`, as that of the cycle's decider.
         placed: also determine which nodes each job held.
         watch: ends the run when its queue is hopeless; None: nothing does.
         observe: called with the progress after every decision.
@@ -168,7 +168,7 @@ class SearchedPool(OrderedPool):
 
     Attributes:
         bound: the promises on which bounds rest.
-        account: of the waits, from the last decision.
+        account: the account of the waits, from the last decision.
         is_one_node: whether the kernel gets all processors as one node. Never with a budget: it
             counts steps, which depend on the number of nodes.
     """

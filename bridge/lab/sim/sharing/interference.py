@@ -75,7 +75,7 @@ class Interference:
     """The applications of a workload.
 
     Attributes:
-        source: of the numbers, for display.
+        source: the source of the numbers, for display.
     """
 
     applications: tuple[Application, ...]

@@ -56,7 +56,7 @@ class Workflow:
     """One of the four.
 
     Attributes:
-        cores: of its jobs in a set.
+        cores: cores of its jobs in a set.
         mean_h, deviation: run time alone over these, and its standard deviation relative to it.
         cpu: CPU time used of that allocated, on clusters of `CORES`.
     """
@@ -116,7 +116,7 @@ def paper_model(interference: Interference, cores: int) -> Interference:
 
     Args:
         interference: with the four workflows.
-        cores: of the cluster; the CPU use is that on the nearest of `CORES`.
+        cores: cores of the cluster; the CPU use is that on the nearest of `CORES`.
 
     Raises:
         ConfigError: one of them is missing.
@@ -160,9 +160,9 @@ def paper_sets(
     """The jobs of some sets.
 
     Args:
-        system: of `paper_system`.
-        interference: of `paper_model`.
-        seed: of order and scatter, which differ between sets.
+        system: the result of `paper_system`.
+        interference: the result of `paper_model`.
+        seed: the seed of order and scatter, which differ between sets.
         begins_s: when all jobs of each set are submitted, ascending.
     """
     rng = np.random.default_rng(seed)

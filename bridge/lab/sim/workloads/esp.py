@@ -55,11 +55,11 @@ def esp(
     Args:
         malleable_percent: how many of the jobs are malleable, 0 to 100.
         nodes: size of the machine.
-        seed: of the order, of which jobs are malleable, and of their speed-ups.
+        seed: the seed of the order, of which jobs are malleable, and of their speed-ups.
         changes: what changes of width take.
         mtct_error: half of the jobs report more communication than they have, by this share, the
             others less by the same factor.
-        speedup: of every job; None: as rule 5 says.
+        speedup: the speedup of every job; None: as rule 5 says.
 
     Raises:
         ConfigError: an impossible share or size.

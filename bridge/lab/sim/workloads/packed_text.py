@@ -68,7 +68,7 @@ class PackedText:
         """Opens it.
 
         Args:
-            path: of a regular file.
+            path: the path of a regular file.
             max_bytes: bytes, packed and unpacked.
 
         Raises:

@@ -59,7 +59,7 @@ class Phase:
     """A part of a job's work.
 
     Attributes:
-        share: of the job's run time on one node, > 0.
+        share: the share of the job's run time on one node, > 0.
         speedup: during this phase; one without phases.
         mtct: that is reported, on any number of nodes; -1: none is; None: that of the speed-up.
     """

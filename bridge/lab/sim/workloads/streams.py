@@ -136,7 +136,7 @@ def stream(name: str, system: System, n_jobs: int, *, load: float, seed: int) ->
     """Generates jobs.
 
     Args:
-        system: of `stream_system`.
+        system: the result of `stream_system`.
 
     Returns:
         The jobs, with their requests in `Workload.requests`.

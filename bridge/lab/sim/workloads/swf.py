@@ -81,7 +81,7 @@ class Trace:
     """The contents of a trace file.
 
     Attributes:
-        path: of the file, for messages.
+        path: the path of the file, for messages.
         header: comment lines in order, without `;` and line ends.
         columns: (n_jobs, 18) float64, indexed by `Field`.
         dropped: a message for each line that a lenient reading dropped; empty when strict.
@@ -107,7 +107,7 @@ class Trace:
         """A field beyond the 18th of every job.
 
         Args:
-            number: of the field, from 19.
+            number: the number of the field, from 19.
 
         Raises:
             TraceError: the trace has no such field.
@@ -183,7 +183,7 @@ class _Reading:
         """The trace, after its last line.
 
         Args:
-            fault: of the file's end, if there is one.
+            fault: the fault at the file's end, if there is one.
 
         Raises:
             TraceError: it has no jobs, or (strict) breaks a rule.

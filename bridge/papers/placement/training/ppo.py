@@ -32,7 +32,7 @@ class PpoSettings:
     """Training parameters.
 
     Attributes:
-        moves: of every board in a round.
+        moves: moves of every board in a round.
         passes: over each round.
         clip: relative change of a probability allowed in a round.
         rate: initial learning rate; it falls to a tenth during the training.
@@ -80,7 +80,7 @@ class Round:
     Attributes:
         reward: mean of its episodes.
         cost: mean cost of the jobs put back, per thousand of their cost before.
-        entropy: of the choices, nats.
+        entropy: the entropy of the choices, nats.
         divergence: how far the policy moved.
     """
 

@@ -37,7 +37,7 @@ class Measurements:
 
         Args:
             pairs: the hosts and guests.
-            records: of them; are changed.
+            records: records of them; are changed.
         """
         self._pairs, self._records, self._estimates = pairs, records, estimates
         self._running = pairs.snapshot.running

@@ -39,8 +39,8 @@ class PairMonitor:
         """Starts without measuring or learning.
 
         Args:
-            learning: of pairs; is changed.
-            left: of requeued guests (`left_hosts.NAME`); is changed.
+            learning: the learning of pairs; is changed.
+            left: marks of requeued guests (`left_hosts.NAME`); is changed.
             units: in which slowdowns are measured, the preferred one first.
         """
         self.snapshot, self.learning = snapshot, learning

@@ -51,7 +51,7 @@ class PairLearner:
 
         Args:
             pairs: the hosts and guests.
-            learning: of pairs; is changed.
+            learning: the learning of pairs; is changed.
             units: in which slowdowns are measured, the preferred one first.
         """
         self._pairs, self._records, self._estimates = pairs, records, estimates

@@ -54,7 +54,7 @@ class PairRecords:
 
         Args:
             pairs: the hosts and guests that run.
-            learning: of the policy; is changed.
+            learning: the learning of the policy; is changed.
         """
         self._pairs, self._learning = pairs, learning
         self._kept = learning.running

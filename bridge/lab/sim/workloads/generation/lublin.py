@@ -82,7 +82,7 @@ def lublin(n_jobs: int, processors: int, seed: int) -> Drawn:
     """Draws jobs.
 
     Args:
-        processors: of the machine, at least 8.
+        processors: processors of the machine, at least 8.
         seed: same seed, same jobs.
 
     Raises:

@@ -43,7 +43,7 @@ def as_swf(site: SiteWorkload, processors: int = 0) -> Trace:
     """The trace.
 
     Args:
-        processors: of the machine; 0: as the site says.
+        processors: processors of the machine; 0: as the site says.
 
     Raises:
         TraceError: it has no jobs.

@@ -179,7 +179,7 @@ class SiteWorkload:
     """The contents of a file.
 
     Attributes:
-        name: of the site, or of what was read.
+        name: the name of the site, or of what was read.
         jobs, outages, reservations: in any order.
         processors: CPUs of the cluster; 0: unknown.
         about: facts about its origin, text to text: reader, versions, what was anonymised.

@@ -66,7 +66,7 @@ class SiteSimulation:
 
     Attributes:
         trace: the same jobs in the common format, row by row, for results.
-        outages: of nodes, in order of time.
+        outages: outages of nodes, in order of time.
         ignored: sentences on what is not honoured.
     """
 

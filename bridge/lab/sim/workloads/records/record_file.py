@@ -73,7 +73,7 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
     """Reads a site workload.
 
     Args:
-        path: of the file, plain or packed.
+        path: the path of the file, plain or packed.
         lenient: drop lines that break the rules instead of refusing the file.
 
     Raises:
