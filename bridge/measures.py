@@ -114,7 +114,7 @@ class Spells:
 
     @classmethod
     def of(cls, spells: Iterable[tuple[int, int, int, NDArray[np.int32]]]) -> Self:
-        """Of job, begin, end and nodes, in order of the ends; joins those on the same nodes."""
+        """Takes job, begin, end and nodes, in order of the ends; joins those on the same nodes."""
         joined: list[tuple[int, int, int, NDArray[np.int32]]] = []
         last: dict[int, int] = {}
         for job, from_s, until_s, nodes in spells:

@@ -353,7 +353,7 @@ class HasConditions(Protocol):
     """A plan stage that states the conditions of its plans."""
 
     def conditions(self, site: Site) -> Conditions:
-        """At a site; the same for as long as the stage lives."""
+        """The conditions of plans at a site; the same as long as the stage lives."""
 
 
 def conditions_of(stage: object, site: Site) -> Conditions:

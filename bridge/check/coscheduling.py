@@ -138,7 +138,7 @@ def _memory(
     peak_mib: int,
     rules: CoschedulingRules,
 ) -> str:
-    """Rule 4."""
+    """Why the memory of host and guest does not fit on a node; empty: it fits (rule 4)."""
     host = np.maximum(use[:, MEMORY_MIB], peak_mib)
     guest = wants[:, MEMORY_MIB]
     if not (host > 0).all() or not (guest > 0).all():
@@ -156,7 +156,7 @@ def _rules(snapshot: Snapshot, site: Site, partition: int) -> CoschedulingRules 
 
 
 def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
-    """Rule 6."""
+    """Quotas of jobs that are no guests, second ones, and impossible ones (rule 6)."""
     quotas = plan.quotas
     if not len(quotas.id) == len(quotas.milli_cpus_per_node) == len(quotas.weight):
         yield -1, "", "has columns of quotas of different length"
@@ -176,7 +176,7 @@ def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
 
 
 def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
-    """Rule 7."""
+    """Requeues of jobs that are no running guests or may not be, and second ones (rule 7)."""
     running, seen = snapshot.running, set[str]()
     if len(plan.requeues.reasons) != len(plan.requeues.id):
         yield -1, "", "has columns of requeues of different length"
@@ -193,7 +193,7 @@ def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
 
 
 def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
-    """Rule 8."""
+    """Limits lengthened twice, or by more than the time with guests (rule 8)."""
     running, seen = snapshot.running, set[str]()
     if len(plan.extensions.total_s) != len(plan.extensions.id):
         yield -1, "", "has columns of extensions of different length"

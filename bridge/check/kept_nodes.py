@@ -20,7 +20,7 @@ from bridge.units import NEVER
 
 
 def kept_nodes(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
-    """Rule 4."""
+    """Rows on nodes that a FreePool keeps (rule 4 of `bridge.check.site_rules`)."""
     for pool in pools:
         times = world.windows(pool.validity)
         kept = nodes_meant(world, pool.nodes or NodeSet())

@@ -205,7 +205,7 @@ def judged(resizes: Resizes, by_limits: bool) -> Resizes:
 def _resizes(
     snapshot: Snapshot, site: Site, resizes: Resizes, *, order: bool = False
 ) -> list[Violation]:
-    """Rule 8."""
+    """What is wrong with the resizes and their later returns (rule 8)."""
     if not len(resizes):
         return []
     requested = (snapshot, site, resizes)

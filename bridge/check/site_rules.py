@@ -88,7 +88,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
 
 
 def _limits(world: CheckedAmounts, limits: Sequence[Limit]) -> Found:
-    """Rule 2."""
+    """Where a limit is exceeded (rule 2)."""
     sums: list[Sum] = []
     for kind in ConsumerKind:
         by_name: dict[str, list[Limit]] = {}
@@ -182,7 +182,7 @@ def _without(times: Ints, others: Sequence[Ints]) -> Ints:
 
 
 def _pools(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
-    """Rule 3."""
+    """Where rows without access use what a FreePool keeps (rule 3)."""
     sums = []
     for pool in pools:
         column, times = world.column(pool.resource), world.windows(pool.validity)
@@ -212,7 +212,7 @@ def _pools(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
 
 
 def _protections(world: CheckedAmounts, protect: Protection) -> Found:
-    """Rule 5."""
+    """Where chunks use what a protection keeps for others (rule 5)."""
     resources, capacity = world.snapshot.resources, world.snapshot.nodes.capacity
     running = world.snapshot.running
     holder = np.repeat(np.arange(len(running)), np.diff(running.indptr))

@@ -112,7 +112,7 @@ class CulpritSearch:
                 raise
 
     def _others(self, snapshot: Snapshot) -> None:
-        """Rule 2."""
+        """Determines the kind of the culprits (rule 2)."""
         kept = set[int]()
         if not self._fails(snapshot, kept):
             kept = _spread(snapshot)

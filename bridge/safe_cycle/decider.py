@@ -364,7 +364,7 @@ class Decider:
         return np.random.default_rng((self.seed, world.generation))
 
     def _without_state(self, failed: _Failed) -> CycleResult | None:
-        """Rule 7."""
+        """Plans without the state if the policy fails only with it, and discards it (rule 7)."""
         policy = failed.attempt.policy
         for what, state in (
             ("what was announced", State(learnt=self.state.learnt)),
@@ -380,7 +380,7 @@ class Decider:
         return None
 
     def _observe(self, world: Snapshot) -> None:
-        """Rule 5."""
+        """Runs the predict stage alone, so that ended jobs are learnt from (rule 5)."""
         try:
             context = Context(self._site, self.state, self._rng(world), self.environment)
             learnt = self.policy.predict.predict(world, context).learnt

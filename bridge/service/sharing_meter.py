@@ -84,7 +84,7 @@ class SharingMeter:
         self._going = going
 
     def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
-        """Rules 3 to 5."""
+        """Counts measured slowdowns, and guests of unknown slowdown (rules 3 to 5)."""
         above, unknown, measured = 0, 0, {}
         learning = Learning(self._state().learnt_by(PAIRS))
         monitor = PairMonitor(snapshot, learning, Learning(Learnt()))

@@ -32,7 +32,7 @@ def others_file(path: Path) -> Path:
 
 
 def append(path: Path, change: pb.OperatorChange) -> None:
-    """Rule 1; returns when the disk has the entry."""
+    """Appends an entry; returns when the disk has it (rule 1)."""
     line = _line(change)
     if path.exists() and path.stat().st_size + len(line) > MAX_BYTES:
         path.replace(_former(path))
@@ -46,7 +46,7 @@ def append(path: Path, change: pb.OperatorChange) -> None:
 
 
 def replace(path: Path, changes: Iterable[pb.OperatorChange]) -> None:
-    """Rule 2; returns when the disk has the entries."""
+    """Replaces all entries; returns when the disk has them (rule 2)."""
     new = path.with_name(path.name + ".new")
     with os.fdopen(os.open(new, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
         file.writelines(map(_line, changes))

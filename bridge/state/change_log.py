@@ -47,7 +47,7 @@ class OthersChanges:
             yield from changes
 
     def add(self, change: pb.OperatorChange) -> None:
-        """Rule 1."""
+        """Adds a change, and drops the author's oldest beyond the bound (rule 1)."""
         author = None if change.user == str(change.uid) else change.uid
         self._by_author.setdefault(author, deque(maxlen=MAX_PER_AUTHOR)).append(change)
         self._by_author.move_to_end(author)

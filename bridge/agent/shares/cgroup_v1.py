@@ -117,7 +117,7 @@ class CgroupV1:
         return self._hierarchy() is not None and self._listed(key) is not None
 
     def processes(self, key: ShareKey) -> Iterator[int]:
-        """Of all steps, without Slurm's own."""
+        """Processes of all steps, without Slurm's own."""
         return (pid for pid in self._with_slurms(key) if not is_slurms(pid, self._proc))
 
     def _with_slurms(self, key: ShareKey) -> Iterator[int]:
@@ -254,7 +254,7 @@ class CgroupV1:
 
     @staticmethod
     def _settle_user(folder: Path) -> None:
-        """Rule 5."""
+        """Gives a user's cgroup the largest weight of its jobs (rule 5)."""
         if not folder.name.startswith("uid_") or not (folder / "cpu.shares").exists():
             return
         found = [int((job / "cpu.shares").read_text()) for job in folder.glob("job_*")]

@@ -65,7 +65,7 @@ class CgroupV2:
         return True
 
     def processes(self, key: ShareKey) -> Iterator[int]:
-        """Of all steps, without Slurm's own."""
+        """Processes of all steps, without Slurm's own."""
         folder = self._folder(key)
         for pid in pids_below(folder) if folder is not None else ():
             if not is_slurms(pid, self._proc):

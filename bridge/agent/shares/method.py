@@ -19,7 +19,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """For people and the service."""
+        """Is shown to people and sent to the service."""
 
     @property
     def is_weaker(self) -> bool:

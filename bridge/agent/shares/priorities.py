@@ -52,11 +52,11 @@ class PriorityMethod:
         self._found: dict[tuple[str, str], list[int]] = {}
 
     def offers(self, key: ShareKey) -> bool:
-        """Always."""
+        """Always true: priorities need nothing of the node."""
         return bool(key)
 
     def processes(self, key: ShareKey) -> Iterator[int]:
-        """Of a job on a node."""
+        """Processes of a job on a node."""
         if time.monotonic() - self._scanned_s >= SCAN_S:
             self._found = {}
             for pid, where in self._processes.with_jobs():

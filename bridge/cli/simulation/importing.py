@@ -115,7 +115,7 @@ def _written(
 
 @dataclass(frozen=True)
 class _Period:
-    """Unix seconds."""
+    """A period in Unix seconds."""
 
     since_s: int
     until_s: int
@@ -213,7 +213,7 @@ class _Facts:
         return len(made.workload), dict(made.workload.left_out), made.ignored
 
     def plain(self) -> dict[str, object]:
-        """For programs."""
+        """The values for JSON."""
         jobs, left_out, ignored = self._simulated()
         return {
             "written": list(self.written),
@@ -232,7 +232,7 @@ class _Facts:
         }
 
     def show(self) -> None:
-        """For people."""
+        """Prints what was read."""
         site, found = self.site, self.found
         times = [job.submit_s for job in site.jobs]
         print(f"read by {found.reader}" + "".join(f"\n  ({note})" for note in self.notes))

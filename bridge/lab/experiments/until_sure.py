@@ -105,7 +105,7 @@ def until_sure(
 
 
 def _width(one: ComparisonRow) -> float | None:
-    """Of the interval, as a share of the baseline's value; None without one."""
+    """The interval's width as a share of the baseline's value; None without one."""
     found = one.estimate
     if found.low == found.high == 0:
         return 0.0

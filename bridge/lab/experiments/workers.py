@@ -223,7 +223,7 @@ def _client(where: Any) -> Any:
     base: Any = distributed.WorkerPlugin
 
     class Uninterrupted(base):  # type: ignore[misc]
-        """Rule 4."""
+        """Keeps interrupts of the terminal from a worker (rule 4)."""
 
         name = "schedbridge-uninterrupted"
 

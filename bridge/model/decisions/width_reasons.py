@@ -50,7 +50,7 @@ class WidthCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class WidthReason:
-    """Of one job.
+    """Why a job has its width.
 
     Attributes:
         nodes: width after the change; for TOO_FEW_NODES the next width; else 0.

@@ -354,7 +354,7 @@ class _Decision:
         return max(0.0, (cost - solved.answer.bound) / cost) if cost > 0 else 0.0
 
     def _decode(self, window: DispatchWindow, schedule: WindowSchedule) -> None:
-        """Rule 3."""
+        """Books the solver's solution; jobs that do not fit get the earliest start (rule 3)."""
         planner, now_s = self.planner, self.snapshot.now_s
         everyone = np.arange(len(self.rows.plannable))
         had = planner.planned.has_start(everyone)

@@ -106,7 +106,7 @@ class Instance:
 
     @cached_property
     def n_units(self) -> int:
-        """Of all jobs."""
+        """The units of all jobs."""
         return sum(len(job.units) for job in self.jobs)
 
     @cached_property

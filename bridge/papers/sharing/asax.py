@@ -185,7 +185,7 @@ class _Cycle:
             self.orders.limit(job_id, cpus_of(self.snapshot, row), percent / 100)
 
     def start(self, taken: set[int]) -> None:
-        """Rules 1 and 2.
+        """Starts the first admissible waiting job beside each host (rules 1 and 2).
 
         Args:
             taken: rows of jobs that may not be guests.

@@ -21,8 +21,8 @@ class RuleInput:
     """The input of a rule.
 
     Attributes:
-        used: what is used of the server ("") and each queue, with what was admitted since the tables
-            were read.
+        used: what is used of the server ("") and each queue, with what was admitted since the
+            tables were read.
         running: array to running tasks, likewise.
         wall_s: the time limit with which it would start; 0: its own.
     """

@@ -62,7 +62,7 @@ class AttributeList:
 
     @classmethod
     def set_to(cls, attributes: Attributes) -> "AttributeList":
-        """New values."""
+        """The attributes with new values."""
         return cls(
             (name, resource, value, 0)
             for name, stated in attributes.items()

@@ -339,7 +339,7 @@ class Chooser:
 
     @cached_property
     def _firm(self) -> _Starts:
-        """Of those alone that are for later, or whose nodes the planner chooses."""
+        """Planned starts of jobs that are for later, or whose nodes the planner chooses."""
         job, nodes, start_s = self._pairs
         kept = (start_s != self._plan.now_s) | ~self._beyond[job]
         return self._firsts(job[kept], nodes[kept], start_s[kept])

@@ -208,7 +208,7 @@ def _growths(
     shrinking: set[int],
     by_s: int,
 ) -> list[Resize]:
-    """Rule 3."""
+    """Grows jobs in the given order, as far as idle nodes permit (rule 3)."""
     snapshot, found = malleables.snapshot, []
     rows = malleables.rows
     free = np.flatnonzero(idle).astype(np.int32)

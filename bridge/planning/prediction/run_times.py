@@ -92,7 +92,7 @@ class Expectation(ABC):
 
 
 def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
-    """Rule 3."""
+    """Whether a job that could run has waited longer than the patience (rule 3)."""
     if patience_s is None:
         return False
     jobs = snapshot.jobs

@@ -173,7 +173,7 @@ class Comparison:
         return sum(high) / len(high) / _MILLI / 1000
 
     def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
+        """Whole numbers for the state of the policy."""
         return [
             self.unit, self.since_s, self.suspect, self.at_s, self.work, self.guest_ms,
             *self.rates, *self.used,

@@ -60,7 +60,7 @@ class History:
         return self.cpu_s / max(self.run_s, 1.0)
 
     def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
+        """Whole numbers for the state of the policy."""
         return [
             self.runs, round(self.cpu_s * _MILLI), round(self.run_s * _MILLI), self.peak_mib,
             round(self.deviation_s * _MILLI),
@@ -166,7 +166,7 @@ def _follow_running(snapshot: Snapshot, apps: list[str], learning: Learning) -> 
 
 
 def _teach(learning: Learning, app: str, numbers: list[int], end_s: int, run_s: int) -> None:
-    """Rules 1 and 2."""
+    """Learns from a job that ended by itself and was measured late enough (rules 1 and 2)."""
     _, measured_s, cpu_ms, peak_mib, shared = numbers
     if shared or run_s <= 0 or end_s - measured_s > max(LATE_S, run_s / 10):
         return

@@ -45,7 +45,7 @@ class LeftHosts:
         return True
 
     def may_be_guest(self, user: str, job_id: str) -> bool:
-        """Rule 1, of a job that waits."""
+        """Whether a waiting job may be a guest again (rule 1)."""
         times, left_s, _, _ = self._of(user, job_id)
         if not times:
             return True
@@ -61,7 +61,7 @@ class LeftHosts:
         }
 
     def forget(self, here: Container[str]) -> None:
-        """Rule 3.
+        """Drops records of jobs that were not seen for `KEPT_S` (rule 3).
 
         Args:
             here: ids of all jobs that wait or run.

@@ -41,7 +41,7 @@ _AGAIN_S: Final = 15
 
 
 class LostTime:
-    """Of the hosts of one snapshot."""
+    """Time that the hosts of one snapshot have lost."""
 
     def __init__(self, monitor: PairMonitor) -> None:
         """Starts without counting.

@@ -90,7 +90,7 @@ class PairBound:
     def _passed(
         self, guest: int, pair: Pair, found: HostSlowdown, bound: float
     ) -> tuple[Pair, str]:
-        """Rules 1, 2 and 5."""
+        """Holds a guest to the floor or requeues it when the bound is passed (rules 1, 2, 5)."""
         if not pair.blame:
             return self._measurements.restarted(
                 guest, self._learner.learn(guest, pair, found, bound)
@@ -148,7 +148,7 @@ class PairBound:
     # ------------------------------------------------------------ comparisons
 
     def _due(self, guest: int, pair: Pair, found: HostSlowdown | None, bound: float) -> bool:
-        """Rule 3."""
+        """Whether the host is to be compared in turns before its pair is learnt from (rule 3)."""
         now_s = self._pairs.now_s
         if found is None:
             return False

@@ -96,7 +96,7 @@ class Entry:
         return Entry(seen, before + (guest_cpus - before) / max(maximum, 1.0))
 
     def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
+        """Whole numbers for the state of the policy."""
         pairs = ((round(one.count * 1000), round(one.harm * _UNIT)) for one in self.seen)
         return [*(number for pair in pairs for number in pair), round(self.guest_cpus * 1000)]
 
@@ -120,7 +120,7 @@ def pair_key(host: str, guest: str) -> str:
 
 
 def host_key(host: str) -> str:
-    """Of a host's application with any guest."""
+    """The key of a host's application with any guest."""
     return _HOST + APART + host
 
 

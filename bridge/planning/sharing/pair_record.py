@@ -56,7 +56,7 @@ class Pair:
     comparison: Comparison | None = None
 
     def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
+        """Whole numbers for the state of the policy."""
         doubt = self.suspicion or Suspicion(_NONE, _NONE, 0)
         return [
             self.ceiling, self.since_s, self.floor_s, self.told_s, self.guest_cpu_ms, self.blame,

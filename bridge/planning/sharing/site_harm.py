@@ -75,7 +75,7 @@ class SiteHarm:
         return sum(means) / max(len(means), 1)
 
     def users_above(self, limit: float) -> list[str]:
-        """Rule 2; the observations of these users are dropped."""
+        """Users whose harm is above the bound; their observations are dropped (rule 2)."""
         found = []
         for user in self._users():
             count, mean, _ = self._of(user)
@@ -86,7 +86,7 @@ class SiteHarm:
         return found
 
     def passes(self, limit: float) -> bool:
-        """Rules 3 and 4; then all observations are dropped."""
+        """Whether the mean harm passes the bound; all observations are then dropped (rules 3, 4)."""
         users = [user for user in self._users() if self._of(user)[0] >= MIN_OF_USER]
         if len(users) < USERS:
             return False

@@ -98,7 +98,7 @@ class Rate:
         return self.deviation / math.sqrt(self.samples) if self.samples else math.inf
 
     def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
+        """Whole numbers for the state of the policy."""
         return [
             self.unit, self.at_s, self.work, self.samples, round(self.mean * 1000),
             min(round(self.variance * 1000), _MAX_NUMBER), round(self.moved * 1000),
@@ -139,7 +139,7 @@ def works_of(cpu_s: float, progress: float) -> dict[int, int]:
 
 
 def alone_rate(alone: Rate | None, unit: int, history: History | None) -> Rate | None:
-    """Rule 2."""
+    """The rate of the host without guests (rule 2)."""
     if alone is not None and alone.unit == unit and alone.known:
         return alone
     if unit == CPU_MS and history is not None and history.busy_cpus > 0:

@@ -290,7 +290,7 @@ class SearchedCycle:
         return SearchResult(schedule, Dispatched(len(window), given[-1], given[-1], gap, NO_GAIN))
 
     def _compare(self, account: Account) -> None:
-        """Rule 7."""
+        """Compares the waits of classes of jobs with those under EASY (rule 7)."""
         settings, snapshot = self._settings, self._snapshot
         jobs = snapshot.jobs
         job, nodes = self._job, len(snapshot.nodes)

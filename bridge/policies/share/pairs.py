@@ -192,11 +192,11 @@ class _Cycle:
         self.pair_bound = PairBound(self.monitor, self.policy.calm_s, self.policy.compare)
 
     def revert(self, site: Site) -> bool:
-        """Rule 6, of the whole site."""
+        """Whether the whole site must stop sharing (rule 6)."""
         return self.monitor.learner.harm.passes(_max_harm(site))
 
     def stop_users(self, site: Site) -> list[str]:
-        """Rule 6, of single users; returns them."""
+        """Users who must stop sharing; their guests leave (rule 6)."""
         found = self.monitor.learner.harm.users_above(_max_harm(site))
         self.stopped |= frozenset(found)
         return found
@@ -234,7 +234,7 @@ class _Cycle:
     # ------------------------------------------------------------ guests that run
 
     def guide(self, guests: set[int]) -> None:
-        """Rules 3 and 4."""
+        """Sets ceilings, compares hosts in turns, and requeues guests (rules 3 and 4)."""
         for guest in sorted(guests):
             job_id, cpus = str(self.snapshot.running.id[guest]), cpus_of(self.snapshot, guest)
             pair, host = self._pair(guest), self.pairs.host_of[guest]
@@ -306,7 +306,7 @@ class _Cycle:
     # ------------------------------------------------------------ guests that start
 
     def start(self) -> None:
-        """Rules 1 and 2."""
+        """Starts guests at the highest admissible ceiling (rules 1 and 2)."""
         taken = set[int]()
         for each in self.slots.hosts:
             host, may = each, self._may_have_one(each)

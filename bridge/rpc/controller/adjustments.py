@@ -127,7 +127,7 @@ class Adjustments:
         return found
 
     def _new_extensions(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
-        """Rule 5."""
+        """Extensions to be sent: changed ones, and those that the report does not show (rule 5)."""
         extensions, now_s = plan.extensions, snapshot.now_s
         if not len(extensions) and not self._extended:
             return []
@@ -151,7 +151,7 @@ class Adjustments:
         return found
 
     def _new_requeues(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
-        """Rule 4."""
+        """Requeues to be sent, once for each run (rule 4)."""
         rows, now_s = _rows(snapshot.running), snapshot.now_s
         self._requeued = {
             job_id: sent

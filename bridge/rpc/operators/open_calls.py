@@ -108,7 +108,7 @@ class OpenCalls:
 
 
 async def _question(questions: AsyncIterator[bytes]) -> bytes:
-    """Rule 2."""
+    """The only message of a call; it must come within `QUESTION_S` (rule 2)."""
     try:
         async with asyncio.timeout(QUESTION_S):
             return await anext(aiter(questions))

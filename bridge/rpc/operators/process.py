@@ -259,8 +259,8 @@ class OperatorSettings:
     Attributes:
         admins: user ids with administrator rights.
         private: directory for its own sockets.
-        token_file: the file with the token of callers that send events of demand response; None: none are
-            accepted.
+        token_file: the file with the token of callers that send events of demand response; None:
+            none are accepted.
     """
 
     admins: tuple[int, ...]

@@ -113,7 +113,7 @@ class Session:
 
     @property
     def epoch(self) -> int:
-        """Of the accepted controller; 0 before its hello."""
+        """The epoch of the accepted controller; 0 before its hello."""
         return self._fence.epoch
 
     @property

@@ -147,7 +147,7 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """Of blocks that have a job."""
+        """The number of blocks that have a job."""
         return len(np.unique(self.of))
 
 

@@ -96,7 +96,7 @@ class Trim:
 
     @property
     def words(self) -> str:
-        """For a report."""
+        """The sentence for a report."""
         if not self.warm_up and not self.cool_down:
             return "all jobs are judged"
         return (

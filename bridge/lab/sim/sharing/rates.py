@@ -49,7 +49,7 @@ class Side:
 
     @property
     def demand(self) -> float:
-        """Of the CPUs that both share."""
+        """The part of the shared CPUs that it uses, at most 1."""
         return min(self.stage.busy(self.cpus) / self.of, 1.0)
 
 
@@ -93,7 +93,7 @@ def together(one: Side, other: Side) -> tuple[JobRate, JobRate]:
 
 
 def _slowed(side: Side, speed: float, other: Application, other_speed: float) -> JobRate:
-    """Rule 4."""
+    """The speed beside another job, by that one's pressure (rule 4)."""
     speed /= 1 + side.application.sensitivity * other.pressure * other_speed
     return JobRate(speed, speed * side.demand * side.of)
 

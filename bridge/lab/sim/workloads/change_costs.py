@@ -76,7 +76,7 @@ class ChangeCosts:
     shrinking: Times
 
     def of(self, before: int, after: int) -> ChangeTimes:
-        """From one number of nodes to another."""
+        """The cost of a change from one number of nodes to another."""
         times = self.growing if after > before else self.shrinking
         return times.at(max(before, after))
 

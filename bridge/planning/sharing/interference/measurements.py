@@ -30,7 +30,7 @@ MAX_UNKNOWN: Final = 3
 
 
 class Measurements:
-    """Of the hosts of one snapshot."""
+    """Measurements of the hosts of one snapshot."""
 
     def __init__(self, pairs: RunningPairs, records: PairRecords, estimates: PairEstimates) -> None:
         """Starts without measuring.

@@ -134,7 +134,7 @@ class PairLearner:
             self.harm.add(application_of(apps[0])[0], harm, suspicion.lasted_s * blame)
 
     def _note_harm(self, app: str, harm: float, pair: Pair, until_s: int) -> None:
-        """Rule 3."""
+        """Counts the harm to the site, each guest for its part of the time (rule 3)."""
         if pair.blame > 0:
             lasted_s = (until_s - pair.untold_s) * pair.blame / 1000
             self.harm.add(application_of(app)[0], harm, lasted_s)

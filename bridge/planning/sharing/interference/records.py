@@ -138,7 +138,7 @@ class PairRecords:
         self._kept[key] = [seconds + gap_s, now_s, ceiling, to_blame_ms]
 
     def _drop_shortest(self, start: str) -> None:
-        """Rule 2."""
+        """Drops the application with the shortest time if there are too many (rule 2)."""
         keys = [key for key in self._kept.in_order() if key.startswith(start)]
         if len(keys) >= _MAX_BESIDE:
             self._kept.pop(min(keys, key=lambda key: self._kept[key][0]))
