@@ -78,7 +78,7 @@ def naming(path: Path | str) -> Iterator[None]:
     """Gives errors of writing the file's name: that of a full disk has none.
 
     Raises:
-        OSError: of the block, with the name.
+        OSError: that of the block, with the name.
     """
     try:
         yield

@@ -69,10 +69,10 @@ class ReferencePlanner:
     def plan_job(self, at: int, job: Job) -> Result:
         """Rules 2, 3 and 5."""
         options = [Option(at, job, alternative) for alternative in job.alternatives]
-        verdicts = [self.never(option) for option in options]
-        options = [o for o, verdict in zip(options, verdicts, strict=True) if verdict is None]
+        results = [self.never(option) for option in options]
+        options = [o for o, result in zip(options, results, strict=True) if result is None]
         if not options:
-            return Result(NEVER, -1, {}, *verdicts[0], 0)
+            return Result(NEVER, -1, {}, *results[0], 0)
         options = self.with_pools(options)
         looks = {option.alternative: self.look_now(option) for option in options}
         may_wait = job.beside_depth or self.reserved < self.problem.depth

@@ -71,7 +71,7 @@ def row_of(snapshot, plan, job):
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 class TestEveryPlan:
     @each(seed=SEEDS)
-    def test_chunks_lie_as_asked(self, plan, seed):
+    def test_chunks_lie_as_requested(self, plan, seed):
         """`check` judges them; what lies in chunks anywhere does so under every policy."""
         snapshot = random_world(seed, chunks=True)
         decide(with_bounds(snapshot, seed) if seed % 2 else snapshot, plan)

@@ -15,7 +15,7 @@ POLICIES = subject.presets()
 NODES = 8
 
 
-def outcome_of(policy, seed):
+def result_of(policy, seed):
     """Simulates jobs that predictors can learn of; each plan is checked."""
     built, memory, rng = build(parse_policy(policy)), Memory(), np.random.default_rng(seed)
 
@@ -29,7 +29,7 @@ def outcome_of(policy, seed):
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_every_job_ends_and_at_the_same_time_in_a_second_run(policy):
-    first, again = outcome_of(policy, 1), outcome_of(policy, 1)
+    first, again = result_of(policy, 1), result_of(policy, 1)
     assert not first.refusals
     assert (first.schedule.end_s > first.schedule.start_s).all()
     assert first.schedule.start_s.tolist() == again.schedule.start_s.tolist()

@@ -88,7 +88,7 @@ def _broken(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> li
 def _beyond_limits(
     snapshot: Snapshot, resizes: Resizes, bounds: ResizeBounds
 ) -> Iterator[tuple[str, str]]:
-    """Rule 6. Of several jobs of a user that grow, the first ones may."""
+    """Resizes beyond a limit (rule 6); of several jobs that grow, the first ones may."""
     if not bounds.binds:
         return
     running, grown = snapshot.running, Counter[str]()

@@ -23,7 +23,7 @@ MAX_NODES: Final = 4000
 MAX_WITHIN_S: Final = 7 * 86_400.0
 ENGINES: Final = ("join", "relaunch", "program")
 STAGES: Final = ("starting", "window", "leaving")
-OUTCOMES: Final = ("done", "refused", "failed")
+RESULTS: Final = ("done", "refused", "failed")
 
 Nodes = tuple[str, ...]
 """Names of nodes in the launcher's order; the first is the batch host."""
@@ -324,8 +324,6 @@ def whole(low: int, high: int) -> Check:
 
 
 def one_of(words: tuple[str, ...]) -> Check:
-    """One of these words."""
-
     def check(key: str, value: object) -> str:
         if not isinstance(value, str) or value not in words:
             raise ValueError(f"{key} must be one of {', '.join(words)}")
@@ -378,7 +376,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "reason": text(500, minimum=0),
     "engine": one_of(ENGINES),
     "stage": one_of(STAGES),
-    "outcome": one_of(OUTCOMES),
+    "outcome": one_of(RESULTS),
     "nodes": _nodes,
     "add": _nodes,
     "remove": _nodes,

@@ -134,7 +134,6 @@ class Willing:
         del placement
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
-        """Every job has a launcher."""
         del job_id, user
         return LauncherReport()
 
@@ -147,7 +146,6 @@ class Willing:
         self._results.append(ChangeResult(job_id, user, order.id, done=True))
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
-        """Every node is vacant."""
         del job_id, user, nodes, unused
         return True
 

@@ -215,7 +215,6 @@ class Transitions:
 
 
 def _order(world: World, change: OpenResize) -> LauncherOrder:
-    """The order for the launcher of a change."""
     if change.withdrawn:
         return WithdrawOrder(change.id)
     within_s = max(change.until_s - world.now_s, 1)

@@ -38,7 +38,7 @@ PlanCycle = Callable[[Snapshot], Any]
 
 
 class BudgetSpent(Exception):
-    """The budget is spent."""
+    """No more subsets may be tried."""
 
 
 @dataclass

@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 
 def without(snapshot: Snapshot, suspects: RowsByKind) -> Snapshot:
-    """Returns the snapshot without some of its rows."""
+    """Leaves jobs and reservations out, and closes nodes."""
     if not suspects:
         return snapshot
     rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in RowKind}

@@ -35,7 +35,7 @@ from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.input_problems import ConfigProblems, problems_of
 from bridge.lab.experiments.cell import UNPERTURBED
-from bridge.lab.experiments.perturb import LEAST_LOAD, MOST_LOAD, STEPS
+from bridge.lab.experiments.perturb import MAX_LOAD, MIN_LOAD, STEPS
 
 MAX_SEEDS: Final = 100_000
 _SHORT: Final = ("ties", "weeks", "users")
@@ -129,7 +129,7 @@ class Perturbation(_Section):
     name: _Name
     weeks: bool = Field(default=False, description="Bootstrap of weeks.")
     users: bool = Field(default=False, description="Resampling of users.")
-    load: float | None = Field(default=None, ge=LEAST_LOAD, le=MOST_LOAD, strict=True)
+    load: float | None = Field(default=None, ge=MIN_LOAD, le=MAX_LOAD, strict=True)
     ties: bool = Field(default=False, description="Random order within a second.")
     malleable: _Percent | None = None
     consent: _Percent | None = None
@@ -176,7 +176,7 @@ class Baseline(_Section):
 
 
 class ExperimentDefinition(_Section):
-    """An experiment."""
+    """The file of an experiment: what is simulated under which policies."""
 
     name: _Name | None = Field(default=None, description="A title. Default: the file's name.")
     results: Path = Field(description="The folder of results.")

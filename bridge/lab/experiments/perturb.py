@@ -32,7 +32,7 @@ from bridge.lab.sim.workloads.workload import Workload
 from bridge.units import DAY_S
 
 WEEK_S: Final = 7 * DAY_S
-LEAST_LOAD, MOST_LOAD = 0.01, 100.0
+MIN_LOAD, MAX_LOAD = 0.01, 100.0
 
 CHANCE: Final = frozenset({"weeks", "users", "ties", "malleable", "consent"})
 """Steps in which something is drawn: without one, all seeds give the same jobs."""
@@ -184,9 +184,9 @@ def _users(workload: Workload, _: Any, dice: np.random.Generator) -> Workload:
 
 
 def _load(workload: Workload, factor: Any, _: np.random.Generator) -> Workload:
-    if not LEAST_LOAD <= factor <= MOST_LOAD:
+    if not MIN_LOAD <= factor <= MAX_LOAD:
         raise ConfigError(
-            "perturbations.load", f"must be {LEAST_LOAD:g} to {MOST_LOAD:g}, not {factor:g}"
+            "perturbations.load", f"must be {MIN_LOAD:g} to {MAX_LOAD:g}, not {factor:g}"
         )
     origin_s = int(workload.submit_s[0])
     submit_s = origin_s + np.floor((workload.submit_s - origin_s) / factor).astype(np.int64)

@@ -322,7 +322,7 @@ class _Decision:
             jobs, units, _ = dispatcher.reach.within(solving_s)
             window = choose(
                 self.planner.planned, self.rank, without=without,
-                most_jobs=min(jobs, dispatcher.most_jobs), most_units=units,
+                most_jobs=min(jobs, dispatcher.most_jobs), max_units=units,
                 startable=dispatcher.startable,
             )  # fmt: skip
             if window is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the instance of the first jobs of a cycle, for constraint programming models.
 
-    window = choose(planner.planned, asked, most_jobs=20, most_units=64)
+    window = choose(planner.planned, asked, most_jobs=20, max_units=64)
     instance = window.instance      numbers only: units, requests, nodes, use over time
 
 Terms (see `bridge.papers.dispatch.instance`)
@@ -12,7 +12,7 @@ Terms (see `bridge.papers.dispatch.instance`)
 
 Rules
     1. The window is the first rows of the order that have a placement, at most `most_jobs` and
-       `most_units`. With `startable` it has only those that could start now if no other job
+       `max_units`. With `startable` it has only those that could start now if no other job
        waited; the others are planned around it.
     2. A row within the window that the models cannot represent keeps its greedy placement, so that
        it is not overtaken. These are rows with licences, a reservation, a deadline or a fixed
@@ -101,7 +101,7 @@ def choose(
     rank: NDArray[np.int32],
     *,
     most_jobs: int,
-    most_units: int,
+    max_units: int,
     startable: bool = False,
     without: Collection[int] = (),
 ) -> DispatchWindow | None:
@@ -111,7 +111,7 @@ def choose(
         planned: every row with a placement is booked at it.
         rank: (n_nodes,) nodes of lower rank first.
         most_jobs: rule 1.
-        most_units: rule 1.
+        max_units: rule 1.
         startable: rule 1.
         without: rows that keep their placements.
 
@@ -134,10 +134,10 @@ def choose(
         if present is not None and not present.fits(row, layout):
             continue
         units = sum(group.count for group in layout.groups)
-        if units > most_units:  # too large for any window: it keeps its placement
+        if units > max_units:  # too large for any window: it keeps its placement
             fixed.append(row)
             continue
-        if n_units + units > most_units:
+        if n_units + units > max_units:
             break
         rows.append(row)
         n_units += units

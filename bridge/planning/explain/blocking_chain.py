@@ -31,8 +31,6 @@ from bridge.units import NEVER, UNPLANNED
 
 
 class LinkKind(Enum):
-    """The kind of a link."""
-
     RUNNING = "running job"
     WAITING = "waiting job"
     RESERVATION = "reservation"

@@ -19,11 +19,11 @@ NOT_KEPT: Final = "no configuration of jobs keeps the power corridor"
 
 def why_resized(power: DrawnPower, outside: Outside, found: Configuration) -> str:
     """Why jobs are resized, as one short sentence."""
-    (lower_w, upper_w), (least_w, most_w) = power.bounds_w, power.system_w
+    (lower_w, upper_w), (min_w, max_w) = power.bounds_w, power.system_w
     if outside.over_w:
-        text = f"the system may draw {most_w} W, more than its bound of {upper_w} W"
+        text = f"the system may draw {max_w} W, more than its bound of {upper_w} W"
     else:
-        text = f"the system may draw only {least_w} W, less than its bound of {lower_w} W"
+        text = f"the system may draw only {min_w} W, less than its bound of {lower_w} W"
     return text if found.feasible else f"{text}, and no widths of jobs end that"
 
 

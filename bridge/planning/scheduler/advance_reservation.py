@@ -150,7 +150,7 @@ def _holders(snapshot: Snapshot, plan: Plan, request: ReservationRequest) -> NDA
 def _rows_on(
     plan: Plan, rows: NDArray[np.bool_], nodes: NDArray[np.int32], holders: NDArray[np.bool_]
 ) -> tuple[int, ...]:
-    """Of some rows of a plan, those on these nodes and the licence holders, by start."""
+    """Those of some rows that are on these nodes or hold its licences, by start."""
     owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
     on = owner[np.isin(plan.nodes, nodes) & rows[owner]]
     found = np.union1d(on, np.flatnonzero(rows & holders))

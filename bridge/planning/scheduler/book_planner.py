@@ -194,7 +194,7 @@ class BookPlanner:
         self._put(requested, found)
 
     def _put(self, requested: int, found: RowFit) -> None:
-        """Books a row where it was found to fit."""
+        """Books a row at its start, and notes it in the columns of states."""
         all_, booked, choice = self._candidates, self.planned.states, found.choice
         request, terms = all_.request_of(choice), all_.terms_of(choice)
         number, length = int(self.planned.number[requested]), int(all_.length_s[choice.candidate])

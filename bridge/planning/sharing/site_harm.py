@@ -86,7 +86,7 @@ class SiteHarm:
         return found
 
     def passes(self, limit: float) -> bool:
-        """Whether the mean harm passes the bound; all observations are then dropped (rules 3, 4)."""
+        """Whether the mean harm passes the bound; observations are then dropped (rules 3, 4)."""
         users = [user for user in self._users() if self._of(user)[0] >= MIN_OF_USER]
         if len(users) < USERS:
             return False

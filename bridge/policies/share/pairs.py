@@ -95,7 +95,7 @@ _PATIENT: Final = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """Ours.
+    """Starts waiting jobs on the nodes of running ones that they slow down little.
 
     Attributes:
         most_candidates: waiting jobs that are compared for each host.

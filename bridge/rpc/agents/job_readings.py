@@ -35,7 +35,7 @@ _MAX_MIB: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Of a job on a node; `here`: it has processes there; `since_s`: when it was first seen."""
+    """A reading of a job on a node; `here`: it has processes there; `since_s`: first seen."""
 
     at_s: float
     since_s: float

@@ -128,7 +128,7 @@ class PlacedReports:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Of a kind of message.
+    """What messages of a kind may state.
 
     Attributes:
         is_statement: it names a job.

@@ -17,7 +17,7 @@ _PRINTED = tuple(
 )
 
 
-def pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
+def pending_fingerprints(snapshot: Snapshot) -> NDArray[np.int64]:
     """For each waiting job a number that changes with its reported fields."""
     jobs = snapshot.jobs
     mark = np.zeros(len(jobs), dtype=np.int64)
@@ -28,7 +28,7 @@ def pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     return mark
 
 
-def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
+def _running_fingerprints(snapshot: Snapshot) -> NDArray[np.int64]:
     """For each running job a number that changes with its reported fields."""
     running = snapshot.running
     sums = np.concatenate(([0], np.cumsum(running.nodes.astype(np.int64) * running.nodes + 1)))
@@ -42,18 +42,18 @@ def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
 
 
 def holders(snapshot: Snapshot) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Running jobs in the order of the table with their prints, and the rows they are releasing."""
-    running, prints = snapshot.running, _running_prints(snapshot).tolist()
+    """Running jobs in table order with their fingerprints, and the rows they are releasing."""
+    running, fingerprints = snapshot.running, _running_fingerprints(snapshot).tolist()
     holding: dict[str, int] = {}
     released: dict[str, list[int]] = {}
     for row, (job_id, releasing) in enumerate(
         zip(running.id.tolist(), running.releasing.tolist(), strict=True)
     ):
         if releasing:
-            holding[job_id] = holding[job_id] * 31 + prints[row]
+            holding[job_id] = holding[job_id] * 31 + fingerprints[row]
             released.setdefault(job_id, []).append(row)
         else:
-            holding[job_id] = prints[row]
+            holding[job_id] = fingerprints[row]
     return holding, released
 
 

@@ -278,7 +278,7 @@ class DecisionsInForce:
         )  # fmt: skip
 
     def _quotas_in_force(self, snapshot: Snapshot) -> Quotas:
-        """Of the running jobs; those of ended ones are forgotten."""
+        """The quotas of the running jobs; those of ended ones are forgotten."""
         there = set(snapshot.running.id.tolist())
         self._quotas = {
             job_id: quota

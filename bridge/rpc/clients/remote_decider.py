@@ -14,7 +14,7 @@ import grpc
 from bridge.errors import ControllerError
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.rpc.clients.changes import changed_nodes, holders, pending_prints
+from bridge.rpc.clients.changes import changed_nodes, holders, pending_fingerprints
 from bridge.rpc.clients.decisions_in_force import DecisionsInForce, ReservationMaker
 from bridge.rpc.clients.options import OPTIONS
 from bridge.rpc.encode import Messages, ended_jobs
@@ -157,7 +157,7 @@ class RemoteDecider:
         self, snapshot: Snapshot, messages: Messages, request: pb.CycleRequest
     ) -> None:
         jobs = snapshot.jobs
-        pending = dict(zip(jobs.id.tolist(), pending_prints(snapshot).tolist(), strict=True))
+        pending = dict(zip(jobs.id.tolist(), pending_fingerprints(snapshot).tolist(), strict=True))
         holding, released = holders(snapshot)
         known = self._pending
         request.jobs.extend(

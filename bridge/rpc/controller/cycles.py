@@ -265,7 +265,7 @@ class Cycles:
         if not taken:
             reply.need_full = True
             wall_s = time.perf_counter() - began
-            return reply, CycleReport(wall_s, 0.0, None, self._outcomes_told(), None, status, None)
+            return reply, CycleReport(wall_s, 0.0, None, self._results_so_far(), None, status, None)
         snapshot, serials = session.snapshot()
         snapshot = self._adjustments.overlay(snapshot, nodes_awaited=session.nodes_awaited())
         snapshot = self._overlay(snapshot)
@@ -313,7 +313,7 @@ class Cycles:
             wall_s,
             plan_s,
             decisions,
-            self._outcomes_told(),
+            self._results_so_far(),
             self._happened(snapshot, decisions, applied),
             status,
             self.published,
@@ -371,7 +371,7 @@ class Cycles:
             snapshot.dialect,
         )
 
-    def _outcomes_told(self) -> Counter[tuple[str, int]]:
+    def _results_so_far(self) -> Counter[tuple[str, int]]:
         """Returns the results received since the last call."""
         told, self._result_counts = self._result_counts, Counter()
         return told

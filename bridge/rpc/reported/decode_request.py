@@ -162,7 +162,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if request.controller_chooses and request.features and not _is_laid_out_here(request):
         _understood(request)
     partitions = _partitions(request, layout)
-    least_w, most_w = _power(request)
+    min_w, max_w = _power(request)
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
     excluded = tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist())
     exclusive = request.exclusive or any(layout.partition_exclusive[p] for p in partitions)
@@ -182,8 +182,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
             reservation=_reservation(request, layout),
             licences=_licences(request, layout),
             controller_chooses=request.controller_chooses,
-            min_power_w=least_w,
-            max_power_w=most_w,
+            min_power_w=min_w,
+            max_power_w=max_w,
             copied=_copied(request),
         )
     # The tasks of a moldable job follow from its nodes, not the other way round.
@@ -240,8 +240,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         per_task=tuple(per_task),
         licences=_licences(request, layout),
         controller_chooses=request.controller_chooses or (rigid and not demand.exact),
-        min_power_w=least_w,
-        max_power_w=most_w,
+        min_power_w=min_w,
+        max_power_w=max_w,
         copied=_copied(request),
     )
 

@@ -358,7 +358,7 @@ class TestWindow:
         everyone = np.arange(len(scheduler.rows.plannable))
         planner.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
         return choose(
-            planner.planned, preference.rank, **{"most_jobs": 10, "most_units": 50} | bounds
+            planner.planned, preference.rank, **{"most_jobs": 10, "max_units": 50} | bounds
         )
 
     def test_shared_jobs_have_amounts_divided_by_what_divides_them_all(self):
@@ -413,8 +413,8 @@ class TestWindow:
         jobs = [a_job(nodes=2), a_job(nodes=4), a_job(nodes=1), a_job(nodes=1)]
         snapshot = a_snapshot(nodes=4, jobs=jobs)()
         assert self.window(snapshot, most_jobs=2).rows == (0, 1)
-        assert self.window(snapshot, most_units=6).rows == (0, 1)
-        assert self.window(snapshot, most_units=3).rows == (0, 2)  # too large for any window
+        assert self.window(snapshot, max_units=6).rows == (0, 1)
+        assert self.window(snapshot, max_units=3).rows == (0, 2)  # too large for any window
 
     def test_those_that_could_start_now_are_planned_around_the_others(self):
         running = [a_running_job((0, 1), 60), a_running_job((2,), 60, shared=True, cpus=3)]

@@ -52,7 +52,7 @@ class Growing:
     processors: int
 
     def sentence(self, *, stopped: bool) -> str:
-        """For people: what, since when, and what to do."""
+        """What grows, since when, and what to do."""
         what = (
             f"more work arrives than the machine can do: the backlog has grown for the last "
             f"{self.days:.0f} days (since second {self.since_s}) at a load of {self.load:.2f}, and "
