@@ -237,7 +237,7 @@ class a_snapshot:  # noqa: N801
             ).reshape(-1, 3),
             exclusive=_ints([not job.shared for job in jobs], bool),
             licences=self._licences([job.licences for job in jobs]),
-            least_time_s=_ints([job.min_s for job in jobs]),
+            min_time_s=_ints([job.min_s for job in jobs]),
         )
         return table.rows(np.arange(n))  # columns that tests may change
 

@@ -109,7 +109,7 @@ def with_bounds(snapshot, seed):
     jobs = dataclasses.replace(
         jobs,
         deadline_s=np.where(some, now_s + rng.integers(1, 400, n), 0),
-        least_time_s=np.where(rng.random(n) < 0.5, rng.integers(1, 60, n), 0),
+        min_time_s=np.where(rng.random(n) < 0.5, rng.integers(1, 60, n), 0),
         fixed=fixed,
         begin_s=np.where(fixed, now_s + rng.integers(1, 200, n), jobs.begin_s),
     )

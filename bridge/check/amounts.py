@@ -52,7 +52,7 @@ class CheckedAmounts:
         limit_s = np.where(limit_s > 0, limit_s, np.array(default_s)[self.partition])
         kill_s = jobs.kill_limit_s[self.job]
         # The length of a row is its limit if cut; `bridge.check.legality` checks it.
-        cut = (jobs.deadline_s[self.job] > 0) | (jobs.least_time_s[self.job] > 0)
+        cut = (jobs.deadline_s[self.job] > 0) | (jobs.min_time_s[self.job] > 0)
         limit_s = np.where(cut, np.minimum(limit_s, self.end_s - self.start_s), limit_s)
         self.limit_s = np.where(kill_s > 0, kill_s, limit_s)
         self.running_end_s = np.maximum(snapshot.running.end_s, self.now_s + 1)

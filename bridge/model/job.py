@@ -180,7 +180,7 @@ class JobTable:
     are equivalent."""
     deadline_s: Annotated[Ints, Column(MESSAGE, Unit.DEADLINE)] = LEFT_OUT
     """Must end by then; 0: no deadline."""
-    least_time_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)] = LEFT_OUT
+    min_time_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)] = LEFT_OUT
     """The time limit to which it may be cut, to end before its deadline or to start earlier;
     0: it must not be cut."""
     fixed: Annotated[Flags, Column(REQUEST, Unit.FLAG, "fixed_start")] = LEFT_OUT

@@ -116,7 +116,7 @@ class Naive:
         part = snapshot.partitions[int(plan.partition[row])]
         limit_s = int(jobs.time_limit_s[job])
         limit_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
-        if jobs.deadline_s[job] or jobs.least_time_s[job]:  # the plan may cut it
+        if jobs.deadline_s[job] or jobs.min_time_s[job]:  # the plan may cut it
             limit_s = min(limit_s, int(plan.end_s[row] - plan.start_s[row]))
         limit_s = int(jobs.kill_limit_s[job]) or limit_s
         whole = bool(jobs.exclusive[job]) or part.exclusive

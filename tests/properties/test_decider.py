@@ -26,7 +26,7 @@ EXTREME = (
     10**11, 365 * 86_400,
 )  # fmt: skip
 OF_JOBS = (
-    "begin_s", "deadline_s", "time_limit_s", "priority", "submit_s", "eligible_s", "least_time_s",
+    "begin_s", "deadline_s", "time_limit_s", "priority", "submit_s", "eligible_s", "min_time_s",
     "kill_limit_s", "switches_wait_s", "min_nodes", "max_nodes", "tasks", "max_tasks_per_node",
     "array_tasks", "array_startable",
 )  # fmt: skip

@@ -67,7 +67,7 @@ class World:
                 cls=np.array([cls], np.int32),
                 arrangement=int(arrangement),
                 exclusive=exclusive,
-                most_per_node=np.array([0]),
+                max_per_node=np.array([0]),
             )
             numbers.add(number)
         self.numbers = sorted(numbers)  # equal requests share one
@@ -191,7 +191,7 @@ def test_what_settles_in_place_is_what_an_empty_book_would_hold():
             booked=stands,
             unsure=np.array([job.unsure for job in jobs]),
             movable=movable,
-            most=world.dice.choice((3, 20, 20, 20)),
+            maximum=world.dice.choice((3, 20, 20, 20)),
         )
         if found is None:
             told["left"] += 1
@@ -224,6 +224,6 @@ def test_a_counted_term_is_allowed_and_a_checked_one_is_not():
     job = Job(1, 0, 100, 5, {}, [(0, 1, int(TermMode.CHECK))], booked=False)
     flags = {name: np.array([False]) for name in ("booked", "unsure", "movable")}
     with pytest.raises(ValueError, match="term_mode: expected BOTH or COUNT"):
-        book.settle(**columns([job]), **flags, most=5)
+        book.settle(**columns([job]), **flags, maximum=5)
     job.terms = [(0, 1, int(TermMode.COUNT))]
-    assert book.settle(**columns([job]), **flags, most=5) is None  # it may not move
+    assert book.settle(**columns([job]), **flags, maximum=5) is None  # it may not move

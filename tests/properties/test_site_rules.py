@@ -43,7 +43,7 @@ def assert_kept(snapshot: Snapshot, site: Site, plan) -> None:
         starts = np.where(plan.start_s == plan.now_s, plan.start_s, -1)
         limit_s = snapshot.jobs.time_limit_s[plan.job]
         jobs = snapshot.jobs
-        cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
+        cut = (jobs.deadline_s[plan.job] > 0) | (jobs.min_time_s[plan.job] > 0)
         end_s = np.where(cut, plan.end_s, plan.start_s + limit_s)
         has = starts >= 0
         real = dataclasses.replace(

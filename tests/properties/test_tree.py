@@ -364,13 +364,13 @@ def test_exchange_refuses_what_it_cannot_read() -> None:
         "nodes": ints([0, 1]),
         "kind": ints([0, 0]),
         "holder": ints([0, -1]),
-        "most": ints([0]),
+        "maximum": ints([0]),
     }
     for name, bad, word in (
         ("nodes", ints([0, 2]), "nodes"),
         ("kind", ints([0]), "kind"),
         ("holder", ints([1, -1]), "holder"),
-        ("most", ints([-1]), "most"),
+        ("maximum", ints([-1]), "maximum"),
     ):
         with pytest.raises(ValueError, match=f"^{word}"):
             tree.exchange(PAPER, **{**good, name: bad})

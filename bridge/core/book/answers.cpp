@@ -30,10 +30,10 @@ Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t leng
         const Shape &shape = state_.requests.shape(sought.shape);
         for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
-            if (search_.most(sought, p) == 0) {
+            if (search_.maximum(sought, p) == 0) {
                 continue;
             }
-            state_.lines.least(p, start, end, free.data());
+            state_.lines.minimum(p, start, end, free.data());
             const LineNeed need = shape.line_need();
             for (size_t i = 0; i < need.n; ++i) {
                 if (free[need.columns[i]] < need.amounts[i]) {

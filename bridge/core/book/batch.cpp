@@ -40,7 +40,7 @@ template <typename Open> bool holds_some_day(Book &book, const Group &sought, Op
     int64_t missing = sought.count;
     for (const int32_t p : book.state().requests.shape(sought.shape).positions()) {
         if (missing > 0 && open(static_cast<size_t>(p))) {
-            missing -= std::min(missing, book.search().most(sought, static_cast<size_t>(p)));
+            missing -= std::min(missing, book.search().maximum(sought, static_cast<size_t>(p)));
         }
     }
     return missing == 0;
@@ -55,17 +55,17 @@ bool free_now(Book &book, const Request &request, int64_t open_for) {
         int64_t missing = sought.count;
         for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
-            const int64_t most = std::min(missing, book.search().most(sought, p));
-            if (most <= 0 || (open_for > 0 && state.requests.next_open(shape, p, state.now,
-                                                                       open_for) != state.now)) {
+            const int64_t maximum = std::min(missing, book.search().maximum(sought, p));
+            if (maximum <= 0 || (open_for > 0 && state.requests.next_open(shape, p, state.now,
+                                                                          open_for) != state.now)) {
                 continue;
             }
             const LineNeed need = shape.line_need();
             missing -= shape.exclusive
                            ? (state.lines.next_fit(p, need, state.now, 1, state.now) == state.now)
-                                 ? most
+                                 ? maximum
                                  : 0
-                           : state.lines.room(p, need, state.now, 1, most).times;
+                           : state.lines.room(p, need, state.now, 1, maximum).times;
         }
         if (missing > 0) {
             return false;
@@ -93,8 +93,8 @@ std::pair<Blocked, int32_t> why_never(Book &book, int32_t id, Terms terms) {
     for (const Group &sought : state.requests[id].sought) {
         const Shape &shape = state.requests.shape(sought.shape);
         const auto nodes = static_cast<int64_t>(shape.positions().size());
-        if (nodes == 0 || (sought.most_per_node < BookRequests::NO_LIMIT &&
-                           nodes * sought.most_per_node < sought.count)) {
+        if (nodes == 0 || (sought.max_per_node < BookRequests::NO_LIMIT &&
+                           nodes * sought.max_per_node < sought.count)) {
             return {Blocked::NEVER_NODES, -1};
         }
         if (!holds_some_day(book, sought, [](size_t) { return true; })) {

@@ -7,7 +7,7 @@ namespace bridge {
 namespace {
 
 // Beyond this many rises, applying them to a known result one by one does not pay.
-constexpr size_t MOST_RISES = size_t{1} << 18;
+constexpr size_t MAX_RISES = size_t{1} << 18;
 
 } // namespace
 
@@ -161,7 +161,7 @@ void Book::lift(const Booking &booking, int64_t sign) {
 }
 
 void Book::rises(const Booking &booking, int64_t from) {
-    if (state_.rises.count() > MOST_RISES) {
+    if (state_.rises.count() > MAX_RISES) {
         state_.rises.clear();
         search_.forget();
     }
@@ -264,7 +264,7 @@ bool Book::holds(int32_t id, int64_t start, int64_t length, Terms terms,
         const Group &group = request.groups[g];
         const bool first = i == 0 || placed[i - 1].position != placed[i].position;
         if (first) {
-            state_.lines.least(p, start, end_of(start, length), free.data());
+            state_.lines.minimum(p, start, end_of(start, length), free.data());
             if (request.exclusive && free[columns - 1] == WHOLE) {
                 std::copy_n(state_.nodes.capacity(p), columns, free.data());
             } else if (request.exclusive) {

@@ -35,9 +35,9 @@ void unite_overlapping(Spans &spans) {
 // Checking one rise takes as long as searching this many nodes.
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
-constexpr size_t MOST_SHADOWS = size_t{1} << 16;
-constexpr size_t MOST_BEHIND = 16; // as a multiple of a few rises
-constexpr size_t MOST_STARTS = 1024;
+constexpr size_t MAX_SHADOWS = size_t{1} << 16;
+constexpr size_t MAX_BEHIND = 16; // as a multiple of a few rises
+constexpr size_t MAX_STARTS = 1024;
 
 } // namespace
 
@@ -64,7 +64,7 @@ bool Book::still_searched(const Booking &booking, int64_t from) const {
 
 int64_t Book::first_chance(const Booking &booking, int64_t from) {
     const Searched &known = booking.searched;
-    if (shadows_.size() > MOST_SHADOWS) {
+    if (shadows_.size() > MAX_SHADOWS) {
         shadows_.clear();
     }
     const std::vector<Group> &sought = state_.requests[booking.request].sought;
@@ -162,7 +162,7 @@ bool Book::take_in(Shadow &shadow, int32_t request, int64_t length, size_t since
         begin(since);
     }
     size_t until = count;
-    if (count - shadow.taken > few * MOST_BEHIND) {
+    if (count - shadow.taken > few * MAX_BEHIND) {
         begin(count);
         return false;
     }
@@ -177,8 +177,8 @@ bool Book::take_in(Shadow &shadow, int32_t request, int64_t length, size_t since
             take_in_one(shadow, request, length, first);
         }
     }
-    if (shadow.starts.size() > MOST_STARTS) {
-        const auto half = shadow.starts.begin() + MOST_STARTS / 2;
+    if (shadow.starts.size() > MAX_STARTS) {
+        const auto half = shadow.starts.begin() + MAX_STARTS / 2;
         shadow.begin = half->rise + 1;
         shadow.starts.erase(shadow.starts.begin(), half + 1);
     }

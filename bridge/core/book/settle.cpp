@@ -10,12 +10,12 @@ class Settling {
   public:
     Settling(Book &book, const Claims &claims, Settled &settled)
         : book_(book), lines_(book.state().lines), claims_(claims), settled_(settled),
-          marked_(book.state().nodes.size(), false), least_(book.state().nodes.columns()) {}
+          marked_(book.state().nodes.size(), false), minimum_(book.state().nodes.columns()) {}
 
-    bool run(size_t most) {
+    bool run(size_t maximum) {
         seek_short();
         for (size_t looked = 0; !due_.empty(); ++looked) {
-            if (looked + due_.size() > most) {
+            if (looked + due_.size() > maximum) {
                 return false;
             }
             const size_t j = *due_.begin();
@@ -32,11 +32,11 @@ class Settling {
     NodeLines &lines_;
     const Claims &claims_;
     Settled &settled_;
-    std::set<size_t> due_;       // to be examined
-    std::vector<size_t> later_;  // behind the examined job, at the same time
-    std::vector<bool> marked_;   // scratch, by position
-    std::vector<int64_t> least_; // scratch, by column
-    std::vector<Placed> placed_; // scratch
+    std::set<size_t> due_;         // to be examined
+    std::vector<size_t> later_;    // behind the examined job, at the same time
+    std::vector<bool> marked_;     // scratch, by position
+    std::vector<int64_t> minimum_; // scratch, by column
+    std::vector<Placed> placed_;   // scratch
 
     int64_t start(size_t j) const { return claims_.jobs.not_before[j]; }
     int64_t end(size_t j) const { return end_of(start(j), claims_.jobs.length[j]); }
@@ -44,7 +44,7 @@ class Settling {
 
     // Jobs that are unsure, have no place, or hold a node that is overbooked at the time.
     void seek_short() {
-        const size_t columns = least_.size();
+        const size_t columns = minimum_.size();
         std::vector<Spans> spans(marked_.size());
         bool any = false;
         for (size_t p = 0; p < spans.size(); ++p) {
@@ -176,8 +176,8 @@ class Settling {
             if (!marked_[p]) {
                 return false;
             }
-            lines_.least(p, from, until, least_.data());
-            return std::any_of(least_.begin(), least_.end(),
+            lines_.minimum(p, from, until, minimum_.data());
+            return std::any_of(minimum_.begin(), minimum_.end(),
                                [](int64_t amount) { return amount < 0; });
         });
     }
@@ -198,7 +198,7 @@ class Settling {
 
 } // namespace
 
-bool settle(Book &book, const Claims &claims, size_t most, Settled &settled) {
+bool settle(Book &book, const Claims &claims, size_t maximum, Settled &settled) {
     settled.kept.assign(claims.jobs.n, true);
     settled.start.assign(claims.jobs.not_before, claims.jobs.not_before + claims.jobs.n);
     settled.blocked_by.assign(claims.jobs.n, static_cast<int8_t>(Blocked::NEVER_NODES));
@@ -210,7 +210,7 @@ bool settle(Book &book, const Claims &claims, size_t most, Settled &settled) {
         return false;
     }
     const int64_t mark = book.mark();
-    if (!Settling(book, claims, settled).run(most)) {
+    if (!Settling(book, claims, settled).run(maximum)) {
         book.undo(mark);
         return false;
     }

@@ -34,10 +34,10 @@ struct Settled {
 // 2. A job is examined as if no later job were booked. If it fits where it is, it stays. Otherwise
 //    it gets the nodes that a search finds at the same time, or none. Later jobs that these nodes
 //    cannot hold beside it are examined in turn.
-// Returns false, and changes nothing, in these cases: more than `most` jobs would be examined; a
+// Returns false, and changes nothing, in these cases: more than `maximum` jobs would be examined; a
 // job to be moved may not move; an examined job requests several kinds of chunks, has terms but no
 // place, or takes nodes by how long they stay free; a constraint is exceeded. No term may have the
 // mode CHECK.
-bool settle(Book &book, const Claims &claims, size_t most, Settled &settled);
+bool settle(Book &book, const Claims &claims, size_t maximum, Settled &settled);
 
 } // namespace bridge

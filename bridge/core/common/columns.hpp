@@ -20,10 +20,10 @@ namespace bridge {
 namespace nb = nanobind;
 
 // Amounts are kept in 32 bits; the sum of two must not overflow.
-constexpr int64_t MOST_COUNT = int64_t{1} << 30;
+constexpr int64_t MAX_COUNT = int64_t{1} << 30;
 
 // Large enough for a node's memory in MiB, small enough for fixed-point shares of it.
-constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
+constexpr int64_t MAX_AMOUNT = int64_t{1} << 40;
 
 [[noreturn]] inline void refuse(const std::string &what) {
     throw nb::value_error(what.c_str());
@@ -79,13 +79,13 @@ template <typename... T> using Tuple = nb::typed<nb::tuple, T...>;
 
 // Refuses values out of bounds.
 template <typename T>
-void expect_within(const char *name, const T *values, size_t size, T least, T most) {
+void expect_within(const char *name, const T *values, size_t size, T minimum, T maximum) {
     for (size_t i = 0; i < size; ++i) {
-        if (values[i] < least || values[i] > most) {
+        if (values[i] < minimum || values[i] > maximum) {
             refuse(std::string(name) + ": " + std::to_string(values[i]) + " at position " +
                    std::to_string(i) +
-                   (values[i] < least ? " is less than " + std::to_string(least)
-                                      : " is more than " + std::to_string(most)));
+                   (values[i] < minimum ? " is less than " + std::to_string(minimum)
+                                        : " is more than " + std::to_string(maximum)));
         }
     }
 }
@@ -125,9 +125,11 @@ template <typename T> class Column {
         }
         return *this;
     }
-    const Column &at_least(T least) const { return within(least, std::numeric_limits<T>::max()); }
-    const Column &within(T least, T most) const {
-        expect_within(name_, array_.data(), array_.size(), least, most);
+    const Column &at_least(T minimum) const {
+        return within(minimum, std::numeric_limits<T>::max());
+    }
+    const Column &within(T minimum, T maximum) const {
+        expect_within(name_, array_.data(), array_.size(), minimum, maximum);
         return *this;
     }
     // CSR offsets: from 0, ascending, to `n`.
@@ -169,12 +171,12 @@ template <typename T> class Column {
     }
 };
 
-inline int64_t scalar(const char *name, int64_t value, int64_t least,
-                      int64_t most = std::numeric_limits<int64_t>::max()) {
-    if (value < least || value > most) {
+inline int64_t scalar(const char *name, int64_t value, int64_t minimum,
+                      int64_t maximum = std::numeric_limits<int64_t>::max()) {
+    if (value < minimum || value > maximum) {
         refuse(std::string(name) + ": " + std::to_string(value) +
-               (value < least ? " is less than " + std::to_string(least)
-                              : " is more than " + std::to_string(most)));
+               (value < minimum ? " is less than " + std::to_string(minimum)
+                                : " is more than " + std::to_string(maximum)));
     }
     return value;
 }

@@ -36,14 +36,14 @@ std::vector<Candidate> first_completable(const std::vector<Candidate> &candidate
             capacities_after.erase(at);
         }
         int64_t others = to_take - 1;
-        int64_t most = candidate.room;
+        int64_t maximum = candidate.room;
         for (auto next = capacities_after.begin(); others > 0 && next != capacities_after.end();
              ++next) {
             const int64_t n = std::min(others, next->second);
-            most += n * next->first;
+            maximum += n * next->first;
             others -= n;
         }
-        if (others == 0 && most >= missing) {
+        if (others == 0 && maximum >= missing) {
             taken.push_back(candidate);
             missing -= candidate.room;
             --to_take;

@@ -39,7 +39,7 @@ struct Segments {
     void add(size_t columns, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
 
     // The least free amount in [start, end), per column.
-    void least(size_t columns, int64_t start, int64_t end, int64_t *amounts) const;
+    void minimum(size_t columns, int64_t start, int64_t end, int64_t *amounts) const;
 
   private:
     size_t cut(size_t columns, int64_t time);
@@ -59,7 +59,7 @@ inline void Segments::add(size_t columns, int64_t start, int64_t end, const int6
     merge(columns, first);
 }
 
-inline void Segments::least(size_t columns, int64_t start, int64_t end, int64_t *amounts) const {
+inline void Segments::minimum(size_t columns, int64_t start, int64_t end, int64_t *amounts) const {
     size_t i = at(start);
     std::copy_n(free.data() + i * columns, columns, amounts);
     for (++i; i < begin.size() && begin[i] < end; ++i) {

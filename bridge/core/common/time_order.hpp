@@ -25,8 +25,8 @@ inline std::vector<uint32_t> time_order(const std::vector<int64_t> &times) {
                          [&](uint32_t a, uint32_t b) { return times[a] < times[b]; });
         return order;
     }
-    const auto [least, greatest] = std::minmax_element(times.begin(), times.end());
-    const auto base = static_cast<uint64_t>(*least);
+    const auto [minimum, greatest] = std::minmax_element(times.begin(), times.end());
+    const auto base = static_cast<uint64_t>(*minimum);
     const uint64_t span = static_cast<uint64_t>(*greatest) - base;
     std::vector<uint32_t> next(order.size());
     for (unsigned shift = 0; shift < 64 && span >> shift != 0; shift += BITS) {

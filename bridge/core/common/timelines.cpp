@@ -81,8 +81,8 @@ int64_t Timelines::busy_from(size_t node, int64_t time) const {
     return NEVER;
 }
 
-void Timelines::least(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
-    nodes_[node].least(columns_, start, end, amounts);
+void Timelines::minimum(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
+    nodes_[node].minimum(columns_, start, end, amounts);
 }
 
 void Timelines::book(size_t node, int64_t start, int64_t end, const int64_t *amounts) {

@@ -44,7 +44,7 @@ class Timelines {
     int64_t next_fit(size_t node, Need need, int64_t from, int64_t length, int64_t latest) const;
 
     // The least free amount in [start, end), per column.
-    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
+    void minimum(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
 
     // The first second >= `time` at which the node is in use, or NEVER.
     int64_t busy_from(size_t node, int64_t time) const;

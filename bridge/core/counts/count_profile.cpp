@@ -48,20 +48,20 @@ inline int first_at_least(const int32_t *values, int from, int to, int32_t bound
 constexpr int NEAR = 8;
 
 struct Range {
-    int32_t least;
+    int32_t minimum;
     int32_t greatest;
 };
 
 inline Range subtract_range(int32_t *values, int from, int to, int32_t count) {
-    int32_t least = INT32_MAX;
+    int32_t minimum = INT32_MAX;
     int32_t greatest = INT32_MIN;
     for (int i = from; i < to; ++i) {
         const int32_t value = values[i] - count;
         values[i] = value;
-        least = value < least ? value : least;
+        minimum = value < minimum ? value : minimum;
         greatest = value > greatest ? value : greatest;
     }
-    return {least, greatest};
+    return {minimum, greatest};
 }
 
 inline int32_t greatest_of(const int32_t *values, int to) {
@@ -106,7 +106,7 @@ void CountProfile::append(int64_t begin, int64_t free) {
     blocks_.back()->begin[summary.slots] = begin;
     blocks_.back()->free[summary.slots] = value;
     ++summary.slots;
-    summary.least = std::min(summary.least, value);
+    summary.minimum = std::min(summary.minimum, value);
     summary.greatest = std::max(summary.greatest, value);
 }
 
@@ -251,7 +251,7 @@ CountProfile::Position CountProfile::first_from(Position from, int64_t time) con
 CountProfile::Position CountProfile::last_below(Position from, Position to, int32_t wanted) const {
     for (size_t block = to.block;; --block) {
         const Summary &summary = summaries_[block];
-        if (summary.least < wanted) {
+        if (summary.minimum < wanted) {
             const int low = block == from.block ? from.slot : 0;
             const int high = block == to.block ? to.slot : summary.slots;
             const int found = last_below_in(blocks_[block]->free, low, high, wanted + summary.owed);
@@ -288,8 +288,8 @@ int64_t CountProfile::extreme(int64_t start, int64_t end, int64_t found, int64_t
     return found;
 }
 
-int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
-    return extreme(start, end, INT64_MAX, enough, &Summary::least, std::less<int64_t>());
+int64_t CountProfile::minimum(int64_t start, int64_t end, int64_t enough) const {
+    return extreme(start, end, INT64_MAX, enough, &Summary::minimum, std::less<int64_t>());
 }
 
 int64_t CountProfile::greatest(int64_t start, int64_t end) const {
@@ -307,8 +307,8 @@ void CountProfile::split_block(size_t block) {
     summary.slots = kept;
     Summary upper_summary{0, 0, summary.owed, moved};
     for (auto [values, part] : {std::pair{lower.free, &summary}, {upper->free, &upper_summary}}) {
-        const auto [least, greatest] = std::minmax_element(values, values + part->slots);
-        part->least = *least - part->owed;
+        const auto [minimum, greatest] = std::minmax_element(values, values + part->slots);
+        part->minimum = *minimum - part->owed;
         part->greatest = *greatest - part->owed;
     }
     const auto next = static_cast<std::ptrdiff_t>(block) + 1;
@@ -383,16 +383,16 @@ BRIDGE_WIDE_VECTORS void CountProfile::subtract(size_t block, int from, int to, 
     Summary &summary = summaries_[block];
     if (from == 0 && to == summary.slots) {
         summary.owed += count;
-        summary.least -= count;
+        summary.minimum -= count;
         summary.greatest -= count;
         return;
     }
     int32_t *values = blocks_[block]->free;
     const Range range = subtract_range(values, from, to, count);
-    summary.least = std::min(summary.least, range.least - summary.owed);
+    summary.minimum = std::min(summary.minimum, range.minimum - summary.owed);
     if (count < 0) {
-        const auto [least, greatest] = std::minmax_element(values, values + summary.slots);
-        summary.least = *least - summary.owed;
+        const auto [minimum, greatest] = std::minmax_element(values, values + summary.slots);
+        summary.minimum = *minimum - summary.owed;
         summary.greatest = *greatest - summary.owed;
     } else if (range.greatest + count - summary.owed >= summary.greatest) {
         summary.greatest = greatest_of(values, summary.slots) - summary.owed;

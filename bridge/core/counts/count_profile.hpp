@@ -64,7 +64,7 @@ class CountProfile {
     }
 
     // The least free amount in [start, end); the search may stop at the first amount <= `enough`.
-    int64_t least(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
+    int64_t minimum(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
 
     // The greatest free amount in [start, end), which must not be empty.
     int64_t greatest(int64_t start, int64_t end) const;
@@ -79,7 +79,7 @@ class CountProfile {
         int32_t free[BLOCK]; // less `owed` of the block's summary
     };
     struct Summary {
-        int32_t least;    // true value, with `owed` subtracted
+        int32_t minimum;  // true value, with `owed` subtracted
         int32_t greatest; // likewise
         int32_t owed;
         int32_t slots;

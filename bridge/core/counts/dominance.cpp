@@ -9,9 +9,9 @@ namespace {
 // Marks per axis: more make the bound tighter, but each query costs log^2 cache misses. 100,000
 // jobs with distinct sizes and lengths take equally long with 256 to 512, and longer with fewer or
 // more.
-constexpr size_t MOST_MARKS = 256;
+constexpr size_t MAX_MARKS = 256;
 constexpr int64_t DIRECT_UP_TO = 1 << 14;
-constexpr size_t MOST_TOUCHED = 1 << 14;
+constexpr size_t MAX_TOUCHED = 1 << 14;
 
 std::vector<int64_t> copy_of(const int64_t *values, size_t n) {
     return n == 0 ? std::vector<int64_t>{} : std::vector<int64_t>(values, values + n);
@@ -22,8 +22,8 @@ std::vector<int64_t> copy_of(const int64_t *values, size_t n) {
 std::vector<int64_t> distinct_of(const std::vector<int64_t> &values) {
     constexpr int64_t MARKED_UP_TO = 1 << 20;
     std::vector<int64_t> distinct;
-    const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-    if (values.empty() || *least < 0 || *greatest >= MARKED_UP_TO) {
+    const auto [minimum, greatest] = std::minmax_element(values.begin(), values.end());
+    if (values.empty() || *minimum < 0 || *greatest >= MARKED_UP_TO) {
         distinct = values;
         std::sort(distinct.begin(), distinct.end());
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -45,12 +45,12 @@ std::vector<int64_t> distinct_of(const std::vector<int64_t> &values) {
 
 Dominance::Axis::Axis(std::vector<int64_t> values) {
     std::vector<int64_t> distinct = distinct_of(values);
-    if (distinct.size() <= MOST_MARKS) {
+    if (distinct.size() <= MAX_MARKS) {
         marks_ = std::move(distinct);
     } else {
         std::sort(values.begin(), values.end());
-        for (size_t i = 1; i <= MOST_MARKS; ++i) { // by frequency, including the greatest value
-            const int64_t mark = values[i * values.size() / MOST_MARKS - 1];
+        for (size_t i = 1; i <= MAX_MARKS; ++i) { // by frequency, including the greatest value
+            const int64_t mark = values[i * values.size() / MAX_MARKS - 1];
             if (marks_.empty() || mark != marks_.back()) {
                 marks_.push_back(mark);
             }
@@ -85,7 +85,7 @@ Dominance::Dominance(const int64_t *counts, const int64_t *lengths, size_t n)
       best_((counts_.size() + 1) * stride_, 0) {}
 
 void Dominance::clear() {
-    if (touched_.size() > MOST_TOUCHED) {
+    if (touched_.size() > MAX_TOUCHED) {
         std::fill(best_.begin(), best_.end(), 0);
     } else {
         for (const uint32_t cell : touched_) {
@@ -102,7 +102,7 @@ void Dominance::record(int64_t count, int64_t length, int64_t start) {
              column += column & (~column + 1)) {
             const size_t cell = row * stride_ + column;
             if (best_[cell] < start) {
-                if (best_[cell] == 0 && touched_.size() <= MOST_TOUCHED) {
+                if (best_[cell] == 0 && touched_.size() <= MAX_TOUCHED) {
                     touched_.push_back(static_cast<uint32_t>(cell));
                 }
                 best_[cell] = start;

@@ -13,7 +13,7 @@ namespace bridge {
 namespace {
 
 // More digits than any node number has, few enough for int64.
-constexpr size_t MOST_DIGITS = 18;
+constexpr size_t MAX_DIGITS = 18;
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -26,7 +26,7 @@ size_t number_begin(const std::string &name) {
     while (begin > 0 && is_digit(name[begin - 1])) {
         --begin;
     }
-    return name.size() - begin > MOST_DIGITS ? name.size() : begin;
+    return name.size() - begin > MAX_DIGITS ? name.size() : begin;
 }
 
 void append_number(std::string &text, int64_t number, int padded_to) {

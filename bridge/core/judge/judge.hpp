@@ -76,7 +76,7 @@ struct JudgedPlan {
     const int64_t *begin_s;
     const int64_t *eligible_s;
     const int64_t *time_limit_s;
-    const int64_t *least_time_s;
+    const int64_t *min_time_s;
     const int64_t *deadline_s;
     const bool *fixed;
     const int64_t *min_nodes;

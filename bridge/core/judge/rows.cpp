@@ -94,37 +94,37 @@ class Rows : Judged {
         if (plan_.hold[job] == 3 && start < plan_.begin_s[job]) {
             blame(row, Fault::BEFORE_BEGIN);
         }
-        int64_t most = NO_START;
+        int64_t maximum = NO_START;
         int64_t unasked = 0;
         if (plan_.partition[row] < 0) {
             blame(row, Fault::NO_PARTITION);
         } else {
             const auto &part = plan_.partitions[static_cast<size_t>(plan_.partition[row])];
-            most = part.max_time_s ? part.max_time_s : NO_START;
+            maximum = part.max_time_s ? part.max_time_s : NO_START;
             unasked = part.default_time_s ? part.default_time_s
                       : part.max_time_s   ? part.max_time_s
                                           : A_YEAR_S;
         }
         fixed_start(row);
-        const int64_t least = plan_.least_time_s[job];
+        const int64_t minimum = plan_.min_time_s[job];
         int64_t length = plan_.time_limit_s[job] > 0 ? plan_.time_limit_s[job] : unasked;
-        if (least > 0) {
-            length = std::min(length, most);
+        if (minimum > 0) {
+            length = std::min(length, maximum);
         }
         const int64_t deadline = plan_.deadline_s[job];
         if (deadline > 0) { // the part beyond it is cut off, down to the minimum
-            const int64_t shortest = least > 0 ? std::min(least, length) : length;
+            const int64_t shortest = minimum > 0 ? std::min(minimum, length) : length;
             if (sum(start, shortest) > deadline) {
                 blame(row, Fault::AFTER_DEADLINE);
             }
             length = std::max(std::min(length, difference(deadline, start)), shortest);
-        } else if (deadline == 0 && least > 0 && least <= lasts && lasts < length) {
+        } else if (deadline == 0 && minimum > 0 && minimum <= lasts && lasts < length) {
             length = lasts; // without a deadline any limit from the minimum on is valid
         }
         if (lasts != length) {
             blame(row, Fault::WRONG_LENGTH);
         }
-        if (length > most) {
+        if (length > maximum) {
             blame(row, Fault::PARTITION_TIME);
         }
     }

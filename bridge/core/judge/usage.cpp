@@ -112,7 +112,7 @@ class Usage : Judged {
                 hold(static_cast<size_t>(plan_.run_nodes[i]), 0, end);
             }
         }
-        const std::vector<int64_t> everywhere = least_capacity();
+        const std::vector<int64_t> everywhere = min_capacity();
         for (const size_t row : by_begin) {
             const Use use = planned_use(row);
             for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
@@ -131,12 +131,12 @@ class Usage : Judged {
     }
 
     // The amounts that every node has.
-    std::vector<int64_t> least_capacity() const {
-        std::vector<int64_t> least(plan_.n_res, std::numeric_limits<int64_t>::max());
+    std::vector<int64_t> min_capacity() const {
+        std::vector<int64_t> minimum(plan_.n_res, std::numeric_limits<int64_t>::max());
         for (size_t i = 0; i < plan_.n_nodes * plan_.n_res; ++i) {
-            least[i % plan_.n_res] = std::min(least[i % plan_.n_res], plan_.capacity[i]);
+            minimum[i % plan_.n_res] = std::min(minimum[i % plan_.n_res], plan_.capacity[i]);
         }
-        return least;
+        return minimum;
     }
 
     // Whether the row requests more on a node than the node has. Most rows request the same on each

@@ -22,10 +22,10 @@ constexpr double CAUTION = 1e-9; // of the bound, for rounding
 struct RelaxedJob {
     double weight;
     double due;
-    double least;  // its earliest start
-    double length; // the shortest possible
-    double amount; // the least it takes
-    bool fixed;    // it starts at `least`
+    double minimum; // its earliest start
+    double length;  // the shortest possible
+    double amount;  // the least it takes
+    bool fixed;     // it starts at `minimum`
 };
 
 // Prices by bucket, [edge_[b], edge_[b + 1]); 0 after the last.
@@ -126,17 +126,17 @@ double LagrangianBound::best_start(const RelaxedJob &job, double *start) const {
             *start = at;
         }
     };
-    offer(job.least);
+    offer(job.minimum);
     if (job.fixed) {
         return best;
     }
-    if (job.due > job.least) {
+    if (job.due > job.minimum) {
         offer(job.due);
     }
     // Between bends of the price's sum, at either end of the job, its worth is linear.
     const size_t n = edge_.size();
-    size_t end = bucket_at(job.least + job.length);
-    for (size_t b = bucket_at(job.least) + 1; b < n; ++b) {
+    size_t end = bucket_at(job.minimum + job.length);
+    for (size_t b = bucket_at(job.minimum) + 1; b < n; ++b) {
         while (end + 1 < n && edge_[end + 1] <= edge_[b] + job.length) {
             ++end;
         }
@@ -149,8 +149,8 @@ double LagrangianBound::best_start(const RelaxedJob &job, double *start) const {
             break;
         }
     }
-    size_t begin = bucket_at(job.least);
-    for (size_t e = bucket_at(job.least + job.length) + 1; e < n; ++e) {
+    size_t begin = bucket_at(job.minimum);
+    for (size_t e = bucket_at(job.minimum + job.length) + 1; e < n; ++e) {
         const double at = edge_[e] - job.length;
         while (begin + 1 < n && edge_[begin + 1] <= at) {
             ++begin;
@@ -184,7 +184,7 @@ double LagrangianBound::bound() {
     }
     double sum = 0;
     for (const RelaxedJob &job : jobs_) {
-        double start = job.least;
+        double start = job.minimum;
         sum += best_start(job, &start);
         use(job, start);
     }
@@ -224,14 +224,14 @@ class Resources {
         if (whole && !problem_.exclusive[job]) {
             return 0;
         }
-        double least = std::numeric_limits<double>::infinity();
+        double minimum = std::numeric_limits<double>::infinity();
         for (auto a = static_cast<size_t>(problem_.alt_indptr[job]);
              a < static_cast<size_t>(problem_.alt_indptr[job + 1]); ++a) {
             const Widths widths{problem_.alt_min_nodes[a], problem_.alt_max_nodes[a],
                                 static_cast<WidthRule>(problem_.width_rule[job])};
             const auto nodes = static_cast<double>(std::max<int64_t>(widths.smallest(), 0));
             if (whole) {
-                least = std::min(least, nodes);
+                minimum = std::min(minimum, nodes);
                 continue;
             }
             const size_t at = job * problem_.n_res + column;
@@ -240,9 +240,9 @@ class Resources {
                                     static_cast<double>(problem_.per_task[at]);
             const double held =
                 problem_.exclusive[job] ? nodes * smallest_node(a, column) : double{0};
-            least = std::min(least, std::max(wanted, held));
+            minimum = std::min(minimum, std::max(wanted, held));
         }
-        return least;
+        return minimum;
     }
 
     // The free amounts of a resource as steps: the increase at each instant. Times from now.
@@ -304,12 +304,12 @@ class Resources {
         const uint64_t *words =
             problem_.class_nodes +
             static_cast<size_t>(problem_.alt_class[alternative]) * problem_.n_words;
-        int64_t least = std::numeric_limits<int64_t>::max();
+        int64_t minimum = std::numeric_limits<int64_t>::max();
         for_each_node(words, problem_.n_words, [&](int32_t node) {
-            least = std::min(
-                least, problem_.capacity[static_cast<size_t>(node) * problem_.n_res + column]);
+            minimum = std::min(
+                minimum, problem_.capacity[static_cast<size_t>(node) * problem_.n_res + column]);
         });
-        return least == std::numeric_limits<int64_t>::max() ? 0 : static_cast<double>(least);
+        return minimum == std::numeric_limits<int64_t>::max() ? 0 : static_cast<double>(minimum);
     }
 };
 
@@ -354,7 +354,7 @@ std::vector<double> capacity_of(const std::vector<double> &edges,
 } // namespace
 
 double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
-                   const std::vector<int64_t> &least_start, const std::vector<Cost> &least_cost,
+                   const std::vector<int64_t> &min_start, const std::vector<Cost> &min_cost,
                    const std::vector<int64_t> &start, double cost) {
     std::vector<bool> leads(problem.n_jobs, false);
     for (size_t k = 0; k < jobs.lead; ++k) {
@@ -370,7 +370,7 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
     double beyond = 0; // what is not in the tangents
     const auto from_now = [&](int64_t time) { return static_cast<double>(time - problem.now); };
     for (size_t job = 0; job < problem.n_jobs; ++job) {
-        if (least_start[job] == NEVER || start[job] == NEVER) {
+        if (min_start[job] == NEVER || start[job] == NEVER) {
             continue;
         }
         int64_t length = NEVER;
@@ -379,18 +379,19 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
         }
         counted.push_back(job);
         starts.push_back(from_now(start[job]));
-        const double least = from_now(leads[job] ? start[job] : least_start[job]);
+        const double minimum = from_now(leads[job] ? start[job] : min_start[job]);
         auto weight = static_cast<double>(jobs.weight[job]);
         double due = from_now(jobs.due[job]);
         if (jobs.halves > 2) { // a convex cost lies above its tangent at the least start
-            const double wait = static_cast<double>(jobs.waited[job]) + std::max(least - due, 0.0);
+            const double wait =
+                static_cast<double>(jobs.waited[job]) + std::max(minimum - due, 0.0);
             weight *= static_cast<double>(jobs.halves) / 2 *
                       std::pow(wait / HOUR, static_cast<double>(jobs.halves) / 2 - 1);
-            due = least;
-            beyond += static_cast<double>(least_cost[job]);
+            due = minimum;
+            beyond += static_cast<double>(min_cost[job]);
         }
-        relaxed.push_back({weight, due, least, static_cast<double>(length), 0, leads[job]});
-        alone += relaxed.back().weight * std::max(relaxed.back().least - relaxed.back().due, 0.0);
+        relaxed.push_back({weight, due, minimum, static_cast<double>(length), 0, leads[job]});
+        alone += relaxed.back().weight * std::max(relaxed.back().minimum - relaxed.back().due, 0.0);
     }
     double best = alone - CAUTION * alone;
     const Resources resources(problem);
@@ -412,14 +413,14 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
         LagrangianBound relaxation(relaxed, std::move(edges), std::move(capacity));
         relaxation.begin_with_fluid_prices();
         const double pairs = 2.0 * BUCKETS * static_cast<double>(relaxed.size());
-        const auto most = static_cast<size_t>(std::clamp(WORK / pairs, 1.0, double{STEPS}));
+        const auto maximum = static_cast<size_t>(std::clamp(WORK / pairs, 1.0, double{STEPS}));
         double pace = 1;
         double here = -std::numeric_limits<double>::infinity();
-        for (size_t at = 0; at < most; ++at) {
+        for (size_t at = 0; at < maximum; ++at) {
             const double bound = relaxation.bound();
             pace = bound > here ? pace : pace / 2;
             here = std::max(here, bound);
-            if (at + 1 < most) {
+            if (at + 1 < maximum) {
                 relaxation.step(pace * std::max(cost - beyond - bound, 0.0));
             }
         }

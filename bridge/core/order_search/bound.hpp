@@ -19,10 +19,10 @@ namespace bridge {
 struct OrderJobs;
 using Cost = __int128;
 
-// Args: least_start: by job, its earliest possible start; NEVER: it costs nothing. least_cost:
+// Args: min_start: by job, its earliest possible start; NEVER: it costs nothing. min_cost:
 // there. start: of a good plan, whose cost is `cost`; the lead starts there in any case.
 double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
-                   const std::vector<int64_t> &least_start, const std::vector<Cost> &least_cost,
+                   const std::vector<int64_t> &min_start, const std::vector<Cost> &min_cost,
                    const std::vector<int64_t> &start, double cost);
 
 } // namespace bridge

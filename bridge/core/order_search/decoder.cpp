@@ -45,7 +45,7 @@ class PlannerDecoder : public OrderDecoder {
         return planner_->plan(job);
     }
 
-    int64_t least(size_t job) override {
+    int64_t minimum(size_t job) override {
         const int64_t start = place(job);
         undo();
         return start;

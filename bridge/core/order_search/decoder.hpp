@@ -30,7 +30,7 @@ class OrderDecoder {
     // Books a job after all that is booked; returns its start, or NEVER: then nothing is booked.
     virtual int64_t place(size_t job) = 0;
     // The start that `place` would find for a job behind the settled bookings alone.
-    virtual int64_t least(size_t job) = 0;
+    virtual int64_t minimum(size_t job) = 0;
     // Whether `place` put the job exactly where it was when it was last kept.
     virtual bool as_kept(size_t job) const = 0;
     // Keeps the placement that `place` found: `put_back` books it from now on.

@@ -65,7 +65,7 @@ void ListsDecoder::find_candidates(const NodeDemand &demand, int64_t start, int6
             continue;
         }
         if (classes_.next_open(demand.cls, group.node, start, length) == start) {
-            groups.lines().least(g, start, end_of(start, length), free_.data());
+            groups.lines().minimum(g, start, end_of(start, length), free_.data());
             const int32_t room = demand.room_in(free_.data(), type);
             if (room > 0) {
                 group_candidates_.push_back({g, room});
@@ -115,8 +115,8 @@ int64_t ListsDecoder::width_of_candidates(const NodeDemand &demand, const Widths
         return -1;
     }
     const int64_t width =
-        next_width(std::max({fixed + more, widths.least, int64_t{1}}), widths.rule);
-    if (width > std::min({widths.most, demand.tasks, available})) {
+        next_width(std::max({fixed + more, widths.minimum, int64_t{1}}), widths.rule);
+    if (width > std::min({widths.maximum, demand.tasks, available})) {
         return -1;
     }
     if (demand.required != nullptr) {
@@ -195,8 +195,8 @@ int64_t ListsDecoder::next_with_candidates(size_t alternative, int64_t from, int
             room = group_candidates_[known++].room;
         }
         const NodeGroups::Group &group = groups[g];
-        const int32_t most = demand.room[classes_.type(group.node)];
-        if (!groups.inside(g, demand.cls) || room >= most) {
+        const int32_t maximum = demand.room[classes_.type(group.node)];
+        if (!groups.inside(g, demand.cls) || room >= maximum) {
             continue;
         }
         for (size_t c = 0; c < taken_.size(); ++c) {
@@ -205,7 +205,7 @@ int64_t ListsDecoder::next_with_candidates(size_t alternative, int64_t from, int
         const Need need{taken_.data(), demand.need().columns};
         const int64_t start = next_fit_in(demand, need, g, from, length, latest);
         if (start != NEVER) {
-            starts_.emplace_back(start, int64_t{most - room} * group.size());
+            starts_.emplace_back(start, int64_t{maximum - room} * group.size());
         }
     }
     std::sort(starts_.begin(), starts_.end());
@@ -230,7 +230,7 @@ void ListsDecoder::sort_candidates(const NodeDemand &demand, const Placement &pl
                 one.first = classes_.size_score(node);
                 one.second = busy == NEVER ? NEVER : busy - place.end;
             } else {
-                groups.lines().least(one.group, place.start, place.end, free_.data());
+                groups.lines().minimum(one.group, place.start, place.end, free_.data());
                 demand.amounts(demand.tasks > 0 ? one.room : 0, taken_.data());
                 for (size_t c = 0; c < free_.size(); ++c) {
                     free_[c] -= taken_[c];
@@ -323,13 +323,13 @@ void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Pl
                 --kind->nodes;
                 if (demand.tasks > 0 && !one.required) {
                     int64_t others = to_take - 1;
-                    int64_t most = one.room;
+                    int64_t maximum = one.room;
                     for (const Left &other : left) {
                         const int64_t n = std::min(others, other.nodes);
-                        most += n * other.room;
+                        maximum += n * other.room;
                         others -= n;
                     }
-                    if (others > 0 || most < missing) {
+                    if (others > 0 || maximum < missing) {
                         continue;
                     }
                 }

@@ -110,8 +110,9 @@ void ListsDecoder::find_shapes() {
             const auto key = std::make_tuple(
                 pooled ? static_cast<const void *>(&profiles_[static_cast<size_t>(pool_[a])])
                        : static_cast<const void *>(&demand),
-                width, problem_.alt_time_limit_s[a], counted ? widths.most : 0,
-                counted ? static_cast<int8_t>(widths.rule) : int8_t{0}, counted ? widths.least : 0);
+                width, problem_.alt_time_limit_s[a], counted ? widths.maximum : 0,
+                counted ? static_cast<int8_t>(widths.rule) : int8_t{0},
+                counted ? widths.minimum : 0);
             const auto [at, is_new] = known.try_emplace(key, static_cast<uint32_t>(shapes_.size()));
             shape_[a] = at->second;
             if (is_new) {
@@ -155,14 +156,15 @@ bool ListsDecoder::no_larger(const Shape &a, const Shape &b) {
     if (one.tasks == 0) {
         return a.width <= b.width;
     }
-    const auto most_tasks = [&](const Shape &shape) {
-        const int32_t most = problem_.max_tasks_per_node[shape.job];
-        return most > 0 ? most : INT32_MAX;
+    const auto max_tasks = [&](const Shape &shape) {
+        const int32_t maximum = problem_.max_tasks_per_node[shape.job];
+        return maximum > 0 ? maximum : INT32_MAX;
     };
     const Widths &narrow = demands_.widths(a.alternative);
     const Widths &wide = demands_.widths(b.alternative);
     return one.tasks <= two.tasks && narrow.rule == WidthRule::ANY && wide.rule == WidthRule::ANY &&
-           narrow.least <= wide.least && narrow.most >= wide.most && most_tasks(a) >= most_tasks(b);
+           narrow.minimum <= wide.minimum && narrow.maximum >= wide.maximum &&
+           max_tasks(a) >= max_tasks(b);
 }
 
 int64_t ListsDecoder::bound_of(uint32_t shape) const {
@@ -187,18 +189,18 @@ void ListsDecoder::settle() {
     }
 }
 
-int64_t ListsDecoder::least(size_t job) {
-    int64_t least = NEVER;
+int64_t ListsDecoder::minimum(size_t job) {
+    int64_t minimum = NEVER;
     for (const size_t a : possible_[job]) {
         const int64_t from = std::max(problem_.not_before[job], floor_[shape_[a]]);
-        const int64_t latest = std::min(least - 1, problem_.alt_latest[a]);
+        const int64_t latest = std::min(minimum - 1, problem_.alt_latest[a]);
         if (from <= latest) {
-            least = std::min(least, problem_.not_before[job] > problem_.now
-                                        ? earliest_of(a, from, latest)
-                                        : from);
+            minimum = std::min(minimum, problem_.not_before[job] > problem_.now
+                                            ? earliest_of(a, from, latest)
+                                            : from);
         }
     }
-    return least;
+    return minimum;
 }
 
 int64_t ListsDecoder::earliest_of(size_t alternative, int64_t from, int64_t latest) {
@@ -238,7 +240,7 @@ bool ListsDecoder::start_at_once(size_t job, size_t alternative, Placement &plac
     if (pool_[a] >= 0) {
         const OrderProfile &profile = profiles_[static_cast<size_t>(pool_[a])];
         const int64_t need = shapes_[shape_[a]].width;
-        const int64_t free = profile.least(place.start, place.end);
+        const int64_t free = profile.minimum(place.start, place.end);
         if (free < need) {
             return false;
         }

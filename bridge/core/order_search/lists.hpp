@@ -27,7 +27,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     Decoding kind() const override { return Decoding::LISTS; }
     int64_t steps() const override;
     int64_t place(size_t job) override;
-    int64_t least(size_t job) override;
+    int64_t minimum(size_t job) override;
     bool as_kept(size_t job) const override;
     void keep(size_t job) override;
     void put_back(size_t job) override;

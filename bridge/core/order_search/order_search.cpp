@@ -11,12 +11,12 @@
 namespace bridge {
 namespace {
 
-constexpr size_t MOST_EXHAUSTED = 7; // units behind the lead; 5,040 orders
-constexpr uint64_t NEAR = 6;         // positions
+constexpr size_t MAX_EXHAUSTED = 7; // units behind the lead; 5,040 orders
+constexpr uint64_t NEAR = 6;        // positions
 constexpr int64_t STEPS_BETWEEN_LOOKS = 20'000;
 constexpr Cost NO_LIMIT = Cost{1} << 126;
 constexpr Cost BREACH = Cost{1} << 108; // a start after the job's latest one
-constexpr int64_t MOST_REPAIRS = 40;    // of one order of the family
+constexpr int64_t MAX_REPAIRS = 40;     // of one order of the family
 constexpr Cost MISS = Cost{1} << 100;   // a job without a start that could have one
 
 // The cost of a wait of so many seconds, by multiplications and roots alone: these are rounded in
@@ -35,7 +35,7 @@ double raised(double wait, int64_t halves) {
 OrderSearch::OrderSearch(const NodeProblem &problem, const OrderJobs &jobs,
                          const OrderBudget &budget)
     : problem_(problem), jobs_(jobs), budget_(budget), decoder_(make_decoder(problem)),
-      least_start_(problem.n_jobs, NEVER), least_cost_(problem.n_jobs, 0),
+      min_start_(problem.n_jobs, NEVER), min_cost_(problem.n_jobs, 0),
       kept_(jobs.orders, jobs.orders + jobs.n_units), start_(problem.n_jobs, NEVER),
       excess_(jobs.n_units + 1, 0), tried_start_(problem.n_jobs),
       tried_excess_(jobs.n_units + 1, 0), random_(budget.seed) {
@@ -58,15 +58,15 @@ Cost OrderSearch::cost_of(size_t job, int64_t start) const {
 
 // Whether a start is later than the job's latest one, which it could keep directly behind the lead.
 bool OrderSearch::breaks(size_t job, int64_t start) const {
-    return start > jobs_.latest[job] && start > least_start_[job];
+    return start > jobs_.latest[job] && start > min_start_[job];
 }
 
 // A job that has no start even directly behind the lead costs nothing.
 Cost OrderSearch::excess_of(size_t job, int64_t start) const {
-    if (least_start_[job] == NEVER) {
+    if (min_start_[job] == NEVER) {
         return 0;
     }
-    return cost_of(job, start) - least_cost_[job] + (breaks(job, start) ? BREACH : 0);
+    return cost_of(job, start) - min_cost_[job] + (breaks(job, start) ? BREACH : 0);
 }
 
 // SplitMix64, reduced to the range by multiplication.
@@ -120,9 +120,9 @@ void OrderSearch::take_lead() {
         const int32_t unit = kept_[k];
         for (auto job = static_cast<size_t>(jobs_.unit_indptr[unit]);
              job < static_cast<size_t>(jobs_.unit_indptr[unit + 1]); ++job) {
-            start_[job] = least_start_[job] = decoder_->place(job);
+            start_[job] = min_start_[job] = decoder_->place(job);
             decoder_->keep(job);
-            least_cost_[job] = start_[job] == NEVER ? 0 : cost_of(job, start_[job]);
+            min_cost_[job] = start_[job] == NEVER ? 0 : cost_of(job, start_[job]);
             ++booked_;
         }
         stack_.push_back(
@@ -135,8 +135,8 @@ void OrderSearch::take_lead() {
         const auto first = static_cast<size_t>(jobs_.unit_indptr[unit]);
         const auto last = static_cast<size_t>(jobs_.unit_indptr[unit + 1]);
         for (size_t job = first; job < last; ++job) {
-            least_start_[job] = decoder_->least(job);
-            least_cost_[job] = least_start_[job] == NEVER ? 0 : cost_of(job, least_start_[job]);
+            min_start_[job] = decoder_->minimum(job);
+            min_cost_[job] = min_start_[job] == NEVER ? 0 : cost_of(job, min_start_[job]);
             ++booked_;
         }
     }
@@ -235,7 +235,7 @@ bool OrderSearch::try_order(const int32_t *order) {
         if (decode(from, n() - 1, excess_.back() - 1)) {
             return true;
         }
-        if (breach_ == SIZE_MAX || breach_ == jobs_.lead || repair == MOST_REPAIRS || spent()) {
+        if (breach_ == SIZE_MAX || breach_ == jobs_.lead || repair == MAX_REPAIRS || spent()) {
             return false;
         }
         // Half way to the lead each time, so that most of the order remains.
@@ -288,11 +288,11 @@ bool OrderSearch::change() {
 }
 
 bool OrderSearch::met(double bound) const {
-    double least = 0;
+    double minimum = 0;
     for (size_t job = 0; job < problem_.n_jobs; ++job) {
-        least += static_cast<double>(least_cost_[job]);
+        minimum += static_cast<double>(min_cost_[job]);
     }
-    return excess_.back() == 0 || static_cast<double>(excess_.back()) + least <= bound;
+    return excess_.back() == 0 || static_cast<double>(excess_.back()) + minimum <= bound;
 }
 
 Stopped OrderSearch::improve(double bound) {
@@ -358,7 +358,7 @@ OrderFound OrderSearch::run() {
     const auto total = [&] {
         double sum = static_cast<double>(excess_.back());
         for (size_t job = 0; job < problem_.n_jobs; ++job) {
-            sum += static_cast<double>(least_cost_[job]);
+            sum += static_cast<double>(min_cost_[job]);
         }
         return sum;
     };
@@ -377,10 +377,10 @@ OrderFound OrderSearch::run() {
         found.stopped = movable < 2 ? Stopped::EXHAUSTED : Stopped::BOUND;
         found.bound = total();
     } else {
-        found.bound = order_bound(problem_, jobs_, least_start_, least_cost_, start_, total());
+        found.bound = order_bound(problem_, jobs_, min_start_, min_cost_, start_, total());
         if (met(found.bound)) {
             found.stopped = Stopped::BOUND;
-        } else if (movable <= MOST_EXHAUSTED) {
+        } else if (movable <= MAX_EXHAUSTED) {
             reach(jobs_.lead);
             std::vector<int32_t> path;
             best_excess_ = excess_.back();

@@ -86,9 +86,9 @@ class OrderSearch {
     const OrderBudget &budget_;
     std::unique_ptr<OrderDecoder> decoder_;
 
-    std::vector<int64_t> least_start_; // by job
-    std::vector<Cost> least_cost_;     // by job
-    std::vector<uint32_t> alike_;      // by unit; units with the same number are interchangeable
+    std::vector<int64_t> min_start_; // by job
+    std::vector<Cost> min_cost_;     // by job
+    std::vector<uint32_t> alike_;    // by unit; units with the same number are interchangeable
 
     // The kept order: its units, their jobs' starts, and the excess of each prefix.
     std::vector<int32_t> kept_;

@@ -48,15 +48,15 @@ class OrderProfile {
     int64_t steps() const { return steps_; }
 
     // The least free amount in [start, end).
-    int64_t least(int64_t start, int64_t end) const {
+    int64_t minimum(int64_t start, int64_t end) const {
         const size_t first = slot_at(start);
         size_t i = first;
-        int64_t least = free_[i];
+        int64_t minimum = free_[i];
         for (++i; i < begin_.size() && begin_[i] < end; ++i) {
-            least = std::min(least, free_[i]);
+            minimum = std::min(minimum, free_[i]);
         }
         steps_ += static_cast<int64_t>(i - first);
-        return least;
+        return minimum;
     }
 
     // The earliest start in [from, latest] at which `width` is free for `length`, or NEVER.

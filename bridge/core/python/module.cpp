@@ -28,14 +28,14 @@ Array<int64_t> plan_counts_py(int64_t now, int64_t capacity, Array<int64_t> runn
                               Array<int64_t> running_count, Array<int64_t> count,
                               Array<int64_t> time_limit, Array<int64_t> not_before, int64_t depth) {
     scalar("now", now, 0, NEVER - 1);
-    scalar("capacity", capacity, 0, MOST_COUNT);
+    scalar("capacity", capacity, 0, MAX_COUNT);
     scalar("depth", depth, 0);
     const Column<int64_t> ends("running_end", running_end);
     const Column<int64_t> held("running_count", running_count);
     const Column<int64_t> counts("count", count);
     const Column<int64_t> limits("time_limit", time_limit);
     const Column<int64_t> earliest("not_before", not_before);
-    held.expect_rows(ends.rows(), "like running_end").within(0, MOST_COUNT);
+    held.expect_rows(ends.rows(), "like running_end").within(0, MAX_COUNT);
     counts.at_least(1);
     limits.expect_rows(counts.rows(), "like count").at_least(1);
     earliest.expect_rows(counts.rows(), "like count");
@@ -44,8 +44,8 @@ Array<int64_t> plan_counts_py(int64_t now, int64_t capacity, Array<int64_t> runn
     for (size_t i = 0; i < ends.rows(); ++i) {
         running.push_back({ends[i], held[i]});
         sum += held[i];
-        if (sum > MOST_COUNT) {
-            refuse("running_count: the sum is more than " + std::to_string(MOST_COUNT));
+        if (sum > MAX_COUNT) {
+            refuse("running_count: the sum is more than " + std::to_string(MAX_COUNT));
         }
     }
     std::vector<int64_t> start(counts.rows());
@@ -62,7 +62,7 @@ std::pair<Array<int64_t>, Array<int32_t>> map_counts_py(int64_t n_nodes, Array<i
                                                         Array<int64_t> running_end,
                                                         Array<int64_t> running_indptr,
                                                         Array<int32_t> running_nodes) {
-    scalar("n_nodes", n_nodes, 0, MOST_COUNT);
+    scalar("n_nodes", n_nodes, 0, MAX_COUNT);
     const Column<int64_t> starts("start", start);
     const Column<int64_t> ends("end", end);
     const Column<int64_t> counts("count", count);
@@ -71,7 +71,7 @@ std::pair<Array<int64_t>, Array<int32_t>> map_counts_py(int64_t n_nodes, Array<i
     const Column<int32_t> nodes("running_nodes", running_nodes);
     starts.at_least(UNPLANNED);
     ends.expect_rows(starts.rows(), "like start");
-    counts.expect_rows(starts.rows(), "like start").within(1, MOST_COUNT);
+    counts.expect_rows(starts.rows(), "like start").within(1, MAX_COUNT);
     for (size_t j = 0; j < starts.rows(); ++j) {
         if (starts[j] != UNPLANNED && starts[j] != NEVER && ends[j] <= starts[j]) {
             refuse("end: job " + std::to_string(j) + " ends at " + std::to_string(ends[j]) +
@@ -114,15 +114,15 @@ struct PyReplay {
 PyReplay replay_counts_py(Array<int64_t> submit, Array<int64_t> runtime, Array<int64_t> time_limit,
                           Array<int64_t> count, int64_t capacity, int64_t depth,
                           Array<int64_t> order) {
-    scalar("capacity", capacity, 0, MOST_COUNT);
+    scalar("capacity", capacity, 0, MAX_COUNT);
     scalar("depth", depth, 0);
     const Column<int64_t> submits("submit", submit);
     const Column<int64_t> runtimes("runtime", runtime);
     const Column<int64_t> limits("time_limit", time_limit);
     const Column<int64_t> counts("count", count);
-    constexpr int64_t most_seconds = int64_t{1} << 40; // sums over a trace must not overflow
-    submits.within(0, most_seconds);
-    runtimes.expect_rows(submits.rows(), "like submit").within(1, most_seconds);
+    constexpr int64_t max_seconds = int64_t{1} << 40; // sums over a trace must not overflow
+    submits.within(0, max_seconds);
+    runtimes.expect_rows(submits.rows(), "like submit").within(1, max_seconds);
     limits.expect_rows(submits.rows(), "like submit").at_least(1);
     counts.expect_rows(submits.rows(), "like submit").at_least(1);
     std::optional<Column<int64_t>> orders;

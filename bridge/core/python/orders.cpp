@@ -12,8 +12,8 @@
 namespace bridge {
 namespace {
 
-constexpr int64_t MOST_WEIGHT = int64_t{1} << 40;
-constexpr int64_t MOST_HALVES = 6;
+constexpr int64_t MAX_WEIGHT = int64_t{1} << 40;
+constexpr int64_t MAX_HALVES = 6;
 
 struct PyOrderFound {
     Array<int32_t> order;
@@ -65,7 +65,7 @@ PyOrderFound search_orders_py(nb::handle problem, Array<int64_t> unit_indptr, Ar
         }
     }
     const Column<int64_t> weights("weight", weight);
-    weights.expect_rows(nodes.n_jobs, "like tasks").within(0, MOST_WEIGHT);
+    weights.expect_rows(nodes.n_jobs, "like tasks").within(0, MAX_WEIGHT);
     const Column<int64_t> dues("due", due);
     dues.expect_rows(nodes.n_jobs, "like tasks").at_least(0);
     scalar("lead", lead, 0, static_cast<int64_t>(n_units));
@@ -74,7 +74,7 @@ PyOrderFound search_orders_py(nb::handle problem, Array<int64_t> unit_indptr, Ar
     scalar("patience", patience, 0, int64_t{1} << 30);
     const Column<int32_t> order_rows("orders", orders, 2);
     expect_orders(order_rows, n_units, static_cast<size_t>(lead));
-    scalar("halves", halves, 2, MOST_HALVES);
+    scalar("halves", halves, 2, MAX_HALVES);
     std::vector<int64_t> any(nodes.n_jobs, NEVER);
     std::vector<int64_t> none(nodes.n_jobs, 0);
     const auto column_of = [&](const char *name, nb::handle given, std::vector<int64_t> &usual) {

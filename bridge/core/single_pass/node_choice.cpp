@@ -68,7 +68,7 @@ void NodeChoice::sort_by_fit(const NodeDemand &demand, std::vector<Candidate> &c
                               busy == NEVER ? NEVER : busy - end, candidate});
             continue;
         }
-        timelines_.least(node, start, end, free.data());
+        timelines_.minimum(node, start, end, free.data());
         demand.amounts(demand.tasks > 0 ? candidate.room : 0, taken.data());
         for (size_t c = 0; c < free.size(); ++c) {
             free[c] -= taken[c];

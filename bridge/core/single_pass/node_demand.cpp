@@ -9,14 +9,14 @@
 namespace bridge {
 
 int32_t NodeDemand::room_in(const int64_t *free, size_t type) const {
-    const int32_t most = room[type];
-    if (most == 0 || free[0] < one[0]) {
+    const int32_t maximum = room[type];
+    if (maximum == 0 || free[0] < one[0]) {
         return 0;
     }
     if (exclusive) {
-        return most;
+        return maximum;
     }
-    int64_t fits = most;
+    int64_t fits = maximum;
     for (size_t c = 1; c < base.size(); ++c) {
         const int64_t left = free[c] - base[c];
         if (left < 0) {
@@ -123,10 +123,10 @@ NodeDemands::NodeDemands(const NodeProblem &problem, const NodeClasses &classes)
                 demands_.push_back(make(job, a));
             }
             NodeDemand &demand = demands_[at->second];
-            const int64_t least = std::max<int64_t>(
+            const int64_t minimum = std::max<int64_t>(
                 {problem.alt_min_nodes[a], 1, static_cast<int64_t>(demand.required_list.size())});
-            widths_.push_back(
-                {least, problem.alt_max_nodes[a], static_cast<WidthRule>(problem.width_rule[job])});
+            widths_.push_back({minimum, problem.alt_max_nodes[a],
+                               static_cast<WidthRule>(problem.width_rule[job])});
             demand_of_.push_back(at->second);
             demand.alternatives.push_back(a);
             if (is_new) {

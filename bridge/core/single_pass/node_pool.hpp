@@ -35,7 +35,7 @@ class NodePool {
     // The number of nodes free at this second, and throughout the time until `end`.
     int64_t free_now() const { return free_now_; }
     int64_t free_until(int64_t end) const {
-        return free_now_ > 0 ? profile_.least(now_, end, 0) : 0;
+        return free_now_ > 0 ? profile_.minimum(now_, end, 0) : 0;
     }
 
     int64_t earliest(int64_t from, int64_t width, int64_t length, int64_t latest) const {

@@ -36,7 +36,7 @@ int64_t NodePlanner::pool_width(size_t alternative) {
     Widths widths = demands_.widths(alternative);
     if (demand.tasks > 0) {
         const int64_t full = (demand.tasks + demand.uniform_room - 1) / demand.uniform_room;
-        widths.least = std::max(widths.least, full);
+        widths.minimum = std::max(widths.minimum, full);
     }
     return widths.smallest();
 }

@@ -38,7 +38,7 @@ int32_t NodePlanner::room_in(const NodeDemand &demand, int32_t node, int64_t sta
     }
     static thread_local std::vector<int64_t> free;
     free.resize(timelines_.columns());
-    timelines_.least(static_cast<size_t>(node), start, end_of(start, length), free.data());
+    timelines_.minimum(static_cast<size_t>(node), start, end_of(start, length), free.data());
     return demand.room_in(free.data(), classes_.type(node));
 }
 
@@ -172,7 +172,7 @@ int64_t NodePlanner::counters_free(size_t job, int64_t from, int64_t length, int
 int32_t NodePlanner::counter_lacking_now(size_t job) const {
     for (size_t k = 0; k < problem_.n_counters; ++k) {
         const int64_t wanted = problem_.job_counter[job * problem_.n_counters + k];
-        if (wanted > 0 && counters_[k].least(problem_.now, problem_.now + 1) < wanted) {
+        if (wanted > 0 && counters_[k].minimum(problem_.now, problem_.now + 1) < wanted) {
             return static_cast<int32_t>(k);
         }
     }
@@ -288,8 +288,8 @@ int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternativ
     std::vector<int64_t> amounts(timelines_.columns());
     for (const int32_t node : classes_.nodes(demand.cls)) {
         const int32_t room = capacities[static_cast<size_t>(node)];
-        const int32_t most = demand.room[classes_.type(node)];
-        if (room >= most) {
+        const int32_t maximum = demand.room[classes_.type(node)];
+        if (room >= maximum) {
             continue;
         }
         for (size_t c = 0; c < amounts.size(); ++c) {
@@ -298,7 +298,7 @@ int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternativ
         const Need need{amounts.data(), demand.need().columns};
         const int64_t start = next_fit(demand, need, node, from, length, latest);
         if (start != NEVER) {
-            gains.emplace_back(start, most - room);
+            gains.emplace_back(start, maximum - room);
         }
     }
     std::sort(gains.begin(), gains.end());

@@ -38,24 +38,24 @@ inline int64_t next_width(int64_t width, WidthRule rule) {
 }
 
 struct Widths {
-    int64_t least; // >= 1
-    int64_t most;
+    int64_t minimum; // >= 1
+    int64_t maximum;
     WidthRule rule;
 
     // The smallest allowed width, or -1.
     int64_t smallest() const {
-        const int64_t width = next_width(least, rule);
-        return width <= most ? width : -1;
+        const int64_t width = next_width(minimum, rule);
+        return width <= maximum ? width : -1;
     }
     // The greatest allowed width <= `limit`, or -1.
     int64_t greatest(int64_t limit) const {
-        const int64_t top = std::min(most, limit);
+        const int64_t top = std::min(maximum, limit);
         if (rule == WidthRule::ANY || rule == WidthRule::EVEN || rule == WidthRule::ODD) {
             const int64_t width = next_width(top, rule) == top ? top : top - 1;
-            return width >= least && width >= 1 ? width : -1;
+            return width >= minimum && width >= 1 ? width : -1;
         }
         int64_t best = -1;
-        for (int64_t width = next_width(least, rule); width <= top;
+        for (int64_t width = next_width(minimum, rule); width <= top;
              width = next_width(width + 1, rule)) {
             best = width;
         }
@@ -68,13 +68,13 @@ struct Widths {
 // capacity of each (>= 1) and is sorted in place. No more nodes than tasks.
 inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixed,
                                int64_t fixed_tasks, std::vector<int32_t> &others) {
-    const int64_t most =
-        std::min({widths.most, tasks, fixed + static_cast<int64_t>(others.size())});
-    const Widths allowed{std::max({widths.least, fixed, int64_t{1}}), most, widths.rule};
+    const int64_t maximum =
+        std::min({widths.maximum, tasks, fixed + static_cast<int64_t>(others.size())});
+    const Widths allowed{std::max({widths.minimum, fixed, int64_t{1}}), maximum, widths.rule};
     std::sort(others.begin(), others.end(), std::greater<>());
     int64_t held = fixed_tasks;
     int64_t taken = 0;
-    for (int64_t width = allowed.smallest(); width != -1 && width <= most;
+    for (int64_t width = allowed.smallest(); width != -1 && width <= maximum;
          width = next_width(width + 1, widths.rule)) {
         for (; fixed + taken < width; ++taken) {
             held += others[static_cast<size_t>(taken)];
@@ -129,8 +129,8 @@ inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest
             width += taken;
         }
     }
-    width = next_width(std::max({width, widths.least, fewest}), widths.rule);
-    return width <= std::min({widths.most, tasks, available}) ? width : fewest;
+    width = next_width(std::max({width, widths.minimum, fewest}), widths.rule);
+    return width <= std::min({widths.maximum, tasks, available}) ? width : fewest;
 }
 
 } // namespace bridge

@@ -156,16 +156,16 @@ ContiguousPlacement contiguous_anneal(const Tree &tree, const HopMetric &metric,
     std::mt19937_64 random(effort.seed);
     std::uniform_real_distribution<double> chance(0, 1);
     ContiguousPlacement best = window.placed();
-    double least = window.cost();
+    double minimum = window.cost();
     std::vector<int32_t> jobs(n_jobs);
     std::iota(jobs.begin(), jobs.end(), 0);
     const double cooling = -std::log(effort.hottest / effort.coldest);
-    const auto most =
+    const auto maximum =
         std::min<size_t>(n_jobs, static_cast<size_t>(std::max(effort.most_removed, 1)));
-    std::vector<std::vector<int32_t>> before(most);
-    std::vector<double> paid_before(most);
+    std::vector<std::vector<int32_t>> before(maximum);
+    std::vector<double> paid_before(maximum);
     for (int64_t t = 0; t < effort.iterations; ++t) {
-        const size_t removed = 1 + random() % most;
+        const size_t removed = 1 + random() % maximum;
         for (size_t i = 0; i < removed; ++i) {
             std::swap(jobs[i], jobs[i + random() % (n_jobs - i)]);
         }
@@ -192,8 +192,8 @@ ContiguousPlacement contiguous_anneal(const Tree &tree, const HopMetric &metric,
                                 static_cast<double>(t) / static_cast<double>(effort.iterations)};
             window.put_back(job, chooser.first(repair, random));
         }
-        if (window.cost() < least) {
-            least = window.cost();
+        if (window.cost() < minimum) {
+            minimum = window.cost();
             best = window.placed();
         }
         const double heat = effort.hottest * std::exp(cooling * static_cast<double>(t) /

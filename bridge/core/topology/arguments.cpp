@@ -33,7 +33,7 @@ std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle) {
 
 std::vector<int32_t> job_sizes(nb::handle sizes) {
     const Column<int32_t> column("sizes", sizes);
-    column.within(1, MOST_NODES);
+    column.within(1, MAX_NODES);
     return as_vector(column);
 }
 

@@ -12,7 +12,7 @@
 
 namespace bridge {
 
-constexpr int32_t MOST_NODES = 1 << 24;
+constexpr int32_t MAX_NODES = 1 << 24;
 
 std::vector<int32_t> as_vector(const Column<int32_t> &column);
 

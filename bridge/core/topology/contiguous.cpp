@@ -106,7 +106,7 @@ ContiguousPlacement contiguous_sequential(const IdleSequence &sequence,
 
 ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
                                      const IdleSequence &sequence,
-                                     const std::vector<int32_t> &sizes, int64_t most_states,
+                                     const std::vector<int32_t> &sizes, int64_t max_states,
                                      int64_t sums, int64_t *summed) {
     const auto m = static_cast<int32_t>(sequence.nodes.size());
     ContiguousPlacement placed(sizes.size());
@@ -120,19 +120,19 @@ ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
     int64_t states = 1;
     Costs costs(tree, metric, sequence);
     std::vector<std::vector<double>> window; // by kind: cost from each position
-    std::vector<double> least;
+    std::vector<double> minimum;
     double hoped = 0;
     for (const int32_t kind : kinds) {
         jobs_of.push_back(static_cast<int32_t>(std::count(sizes.begin(), sizes.end(), kind)));
         radix.push_back(static_cast<int32_t>(states));
         states *= jobs_of.back() + 1;
-        if (states > most_states) {
-            throw std::invalid_argument("sizes: more than " + std::to_string(most_states) +
+        if (states > max_states) {
+            throw std::invalid_argument("sizes: more than " + std::to_string(max_states) +
                                         " sets of jobs; take a smaller window");
         }
         window.push_back(costs.windows(kind));
-        least.push_back(*std::min_element(window.back().begin(), window.back().end()));
-        hoped += jobs_of.back() * least.back();
+        minimum.push_back(*std::min_element(window.back().begin(), window.back().end()));
+        hoped += jobs_of.back() * minimum.back();
     }
     if (kinds.empty()) {
         return placed;
@@ -155,7 +155,8 @@ ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
         double promise = cut == 0 ? hoped : INF;
         for (int32_t k = 0; cut > 0 && k < n_kinds; ++k) {
             if (kinds[k] > cut) {
-                promise = std::min(promise, hoped - least[k] + window[k][(m - kinds[k] + cut) % m]);
+                promise =
+                    std::min(promise, hoped - minimum[k] + window[k][(m - kinds[k] + cut) % m]);
             }
         }
         if (promise >= found) {

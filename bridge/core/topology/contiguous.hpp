@@ -25,13 +25,13 @@ ContiguousPlacement contiguous_sequential(const IdleSequence &sequence,
 // The static strategy (SCAS), exactly: disjoint starts on the sequence with the least total cost. A
 // dynamic program over the sequence and the multiset of jobs placed so far. At most one job wraps
 // around, so the sequence is cut at each place where one could. Throws std::invalid_argument if the
-// jobs' kinds make more than `most_states` multisets. `sums`: the most sums of the program after
+// jobs' kinds make more than `max_states` multisets. `sums`: the most sums of the program after
 // the first cut; the answer is the best of the cuts tried; 0: no bound. `summed`: the work done is
 // added to it.
 ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
                                      const IdleSequence &sequence,
                                      const std::vector<int32_t> &sizes,
-                                     int64_t most_states = int64_t{1} << 12, int64_t sums = 0,
+                                     int64_t max_states = int64_t{1} << 12, int64_t sums = 0,
                                      int64_t *summed = nullptr);
 
 } // namespace bridge

@@ -11,11 +11,11 @@ namespace {
 class NodeExchange {
   public:
     NodeExchange(const Tree &tree, const HopMetric &metric, const std::vector<Seat> &seats,
-                 const std::vector<int32_t> &most, const ExchangeEffort &effort)
+                 const std::vector<int32_t> &maximum, const ExchangeEffort &effort)
         : seats_(seats), effort_(effort), random_(effort.seed),
           weights_(switch_weights(tree, metric)), paths_(tree.n_switches()),
-          n_switches_(tree.n_switches()), count_(most.size() * tree.n_switches(), 0),
-          size_(most.size(), 0), leaves_(most.size(), 0), most_(most) {
+          n_switches_(tree.n_switches()), count_(maximum.size() * tree.n_switches(), 0),
+          size_(maximum.size(), 0), leaves_(maximum.size(), 0), maximum_(maximum) {
         for (const int64_t weight : weights_) {
             heaviest_ = std::max(heaviest_, static_cast<double>(weight));
         }
@@ -33,9 +33,9 @@ class NodeExchange {
                 ++size_[seat.holder];
             }
         }
-        for (size_t job = 0; job < most_.size(); ++job) {
-            if (most_[job] > 0) {
-                most_[job] = std::max(most_[job], leaves_[job]);
+        for (size_t job = 0; job < maximum_.size(); ++job) {
+            if (maximum_[job] > 0) {
+                maximum_[job] = std::max(maximum_[job], leaves_[job]);
             }
         }
         of_kind_.resize(static_cast<size_t>(kinds));
@@ -65,9 +65,9 @@ class NodeExchange {
     }
 
   private:
-    static constexpr double GAIN = 1e-9;           // smaller gains are rounding errors
-    static constexpr size_t MOST_PAIRS = 1U << 17; // visited in one round of the descent
-    static constexpr int MOST_ROUNDS = 50;
+    static constexpr double GAIN = 1e-9;          // smaller gains are rounding errors
+    static constexpr size_t MAX_PAIRS = 1U << 17; // visited in one round of the descent
+    static constexpr int MAX_ROUNDS = 50;
 
     std::vector<Seat> seats_;
     const ExchangeEffort &effort_;
@@ -78,7 +78,7 @@ class NodeExchange {
     std::vector<int64_t> count_; // nodes of each job below each switch
     std::vector<int64_t> size_;
     std::vector<int32_t> leaves_; // number of leaf switches of each job
-    std::vector<int32_t> most_;
+    std::vector<int32_t> maximum_;
     std::vector<std::vector<size_t>> of_kind_;
     std::vector<size_t> wide_; // seats initially held by jobs of two nodes or more
     double heaviest_ = 1;
@@ -125,9 +125,9 @@ class NodeExchange {
         if (job < 0) {
             return 0;
         }
-        if (most_[job] > 0) {
+        if (maximum_[job] > 0) {
             const int32_t leaves = leaves_[job] - (count(job, from) == 1) + (count(job, to) == 0);
-            if (leaves > most_[job]) {
+            if (leaves > maximum_[job]) {
                 return -INFINITY;
             }
         }
@@ -164,7 +164,7 @@ class NodeExchange {
         const double cooling =
             std::pow(coldest / hottest, 1.0 / static_cast<double>(effort_.moves));
         std::uniform_real_distribution<double> chance(0, 1);
-        double heat = hottest, saved = 0, most_saved = 0;
+        double heat = hottest, saved = 0, max_saved = 0;
         for (int64_t move = 0; move < effort_.moves; ++move, heat *= cooling) {
             const size_t pick = below(wide_.size());
             const size_t a = wide_[pick];
@@ -180,8 +180,8 @@ class NodeExchange {
                 wide_[pick] = b;
             }
             saved += more;
-            if (saved > most_saved + GAIN) {
-                most_saved = saved;
+            if (saved > max_saved + GAIN) {
+                max_saved = saved;
                 best = holders();
             }
         }
@@ -192,8 +192,8 @@ class NodeExchange {
         for (const auto &alike : of_kind_) {
             pairs += alike.size() * alike.size() / 2;
         }
-        bool gained = pairs <= MOST_PAIRS;
-        for (int round = 0; gained && round < MOST_ROUNDS; ++round) {
+        bool gained = pairs <= MAX_PAIRS;
+        for (int round = 0; gained && round < MAX_ROUNDS; ++round) {
             gained = false;
             for (const auto &alike : of_kind_) {
                 for (size_t i = 0; i < alike.size(); ++i) {
@@ -212,9 +212,9 @@ class NodeExchange {
 } // namespace
 
 std::vector<int32_t> exchange(const Tree &tree, const HopMetric &metric,
-                              const std::vector<Seat> &seats, const std::vector<int32_t> &most,
+                              const std::vector<Seat> &seats, const std::vector<int32_t> &maximum,
                               const ExchangeEffort &effort) {
-    return NodeExchange(tree, metric, seats, most, effort).run();
+    return NodeExchange(tree, metric, seats, maximum, effort).run();
 }
 
 } // namespace bridge

@@ -26,11 +26,11 @@ struct ExchangeEffort {
 // constraints (chunks, features, memory) still hold. Annealing over exchanges of two seats, then
 // exchanges that gain until there are none. Never costs more than the input.
 //
-// most: leaf switches that a job may use, by job; 0: any number. A job that already uses more keeps
-// at most that many. Returns the holders, by seat. O(moves * height), and at the end O(seats of a
-// kind ^ 2) a round where that is below a bound.
+// maximum: leaf switches that a job may use, by job; 0: any number. A job that already uses more
+// keeps at most that many. Returns the holders, by seat. O(moves * height), and at the end O(seats
+// of a kind ^ 2) a round where that is below a bound.
 std::vector<int32_t> exchange(const Tree &tree, const HopMetric &metric,
-                              const std::vector<Seat> &seats, const std::vector<int32_t> &most,
+                              const std::vector<Seat> &seats, const std::vector<int32_t> &maximum,
                               const ExchangeEffort &effort);
 
 } // namespace bridge

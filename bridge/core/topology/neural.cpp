@@ -20,7 +20,7 @@ namespace {
 constexpr size_t LANES = 8, CHANNELS = 4;
 
 // Chances of states, all dropped when full. 16 MiB.
-constexpr size_t MOST_REMEMBERED = size_t{1} << 22;
+constexpr size_t MAX_REMEMBERED = size_t{1} << 22;
 
 [[noreturn]] void misfit(size_t layer, const std::string &why) {
     throw std::invalid_argument("layers: layer " + std::to_string(layer) + " " + why);
@@ -345,7 +345,7 @@ const float *NeuralChooser::chances(const Repair &repair, size_t offset, size_t 
         key ^= key >> 29;
     }
     ++asked_;
-    if (sums_.size() > MOST_REMEMBERED) {
+    if (sums_.size() > MAX_REMEMBERED) {
         sums_.clear();
         where_.clear();
     }

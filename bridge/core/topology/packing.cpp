@@ -31,9 +31,9 @@ void max_plus(const double *a, int32_t n_a, const double *b, int32_t n_b, double
 
 } // namespace
 
-Packing::Packing(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle, int32_t most,
-                 bool keep_holes)
-    : tree_(tree), idle_(std::move(idle)), most_(most), holes_(keep_holes ? 1 : 0) {
+Packing::Packing(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
+                 int32_t maximum, bool keep_holes)
+    : tree_(tree), idle_(std::move(idle)), maximum_(maximum), holes_(keep_holes ? 1 : 0) {
     const auto &vertices = tree.vertices();
     const std::vector<int64_t> weights = switch_weights(tree, metric);
     weight_.assign(vertices.size(), 0);
@@ -160,13 +160,13 @@ void Packing::find(int32_t n, LeafCounts &held) {
         }
         const std::vector<double> &a = best_[at.left], &b = best_[at.right];
         int32_t split = -1;
-        double most = NONE;
+        double maximum = NONE;
         const int32_t first = std::max(0, k + 1 - static_cast<int32_t>(b.size()));
         const int32_t last = std::min(k, static_cast<int32_t>(a.size()) - 1);
         steps_ += last - first + 1;
         for (int32_t i = first; i <= last; ++i) {
-            if (a[i] + b[k - i] > most) {
-                most = a[i] + b[k - i];
+            if (a[i] + b[k - i] > maximum) {
+                maximum = a[i] + b[k - i];
                 split = i;
             }
         }

@@ -18,9 +18,9 @@ namespace bridge {
 // recomputed on demand.
 class Packing {
   public:
-    // most: the largest job that will be requested. keep_holes: break ties as above; with prices
+    // maximum: the largest job that will be requested. keep_holes: break ties as above; with prices
     // that are no integers this may prefer a set that is worse by a fraction.
-    Packing(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle, int32_t most,
+    Packing(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle, int32_t maximum,
             bool keep_holes = true);
 
     const Tree &tree() const { return tree_; }
@@ -48,7 +48,7 @@ class Packing {
     std::vector<double> weight_, price_; // by vertex; 0 where it has no switch
     std::vector<int32_t> idle_, below_;  // idle nodes by switch (leaves only), by vertex
     std::vector<uint8_t> real_;
-    int32_t most_;
+    int32_t maximum_;
     double holes_;
     int64_t idle_nodes_ = 0;
     mutable int64_t steps_ = 0;
@@ -59,7 +59,7 @@ class Packing {
     std::vector<std::pair<int32_t, int32_t>> descent_;
     mutable std::vector<int64_t> counted_;
 
-    int32_t length(int32_t vertex) const { return std::min(below_[vertex], most_) + 1; }
+    int32_t length(int32_t vertex) const { return std::min(below_[vertex], maximum_) + 1; }
     void mark(int32_t vertex);
     void refresh();
     void compute(int32_t vertex);

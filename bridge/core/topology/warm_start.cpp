@@ -61,18 +61,18 @@ int64_t sums(std::vector<int32_t> sizes, int64_t m) {
     return states * kinds * m;
 }
 
-// The best runs, `most` jobs at a time; fewer sets than jobs: it would take too long.
+// The best runs, `maximum` jobs at a time; fewer sets than jobs: it would take too long.
 Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
-          const std::vector<int32_t> &sizes, size_t most, int64_t bound, int64_t &summed) {
+          const std::vector<int32_t> &sizes, size_t maximum, int64_t bound, int64_t &summed) {
     std::vector<int32_t> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
-    if (sizes.size() > most) {
+    if (sizes.size() > maximum) {
         std::stable_sort(order.begin(), order.end(),
                          [&](int32_t a, int32_t b) { return sizes[a] > sizes[b]; });
     }
     Sets sets(sizes.size());
-    for (size_t first = 0; first < order.size(); first += most) {
-        const size_t end = std::min(first + most, order.size());
+    for (size_t first = 0; first < order.size(); first += maximum) {
+        const size_t end = std::min(first + maximum, order.size());
         std::vector<int32_t> group;
         for (size_t i = first; i < end; ++i) {
             group.push_back(sizes[order[i]]);
@@ -88,7 +88,7 @@ Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
         const ContiguousPlacement placed =
             late ? contiguous_sequential(sequence, group)
                  : contiguous_exact(tree, metric, sequence, group, int64_t{1} << 12,
-                                    (small && sizes.size() <= most) || bound <= 0 ? 0 : more,
+                                    (small && sizes.size() <= maximum) || bound <= 0 ? 0 : more,
                                     &summed);
         std::vector<uint8_t> taken(idle.size(), 0);
         for (size_t i = first; i < end; ++i) {
@@ -125,12 +125,12 @@ std::vector<LeafCounts> warm_start(const Tree &tree, const HopMetric &metric,
         }
     }
     std::vector<LeafCounts> best, held;
-    double least = std::numeric_limits<double>::infinity();
+    double minimum = std::numeric_limits<double>::infinity();
     const auto offer = [&](const Sets &sets) {
         if (sets.size() == sizes.size()) {
             const double cost = judged(tree, metric, sets, held);
-            if (cost < least) {
-                least = cost;
+            if (cost < minimum) {
+                minimum = cost;
                 best = held;
             }
         }

@@ -143,10 +143,10 @@ class Search {
         }
     }
 
-    void price_pods(double most) {
-        std::uniform_real_distribution<double> price(0, most);
+    void price_pods(double maximum) {
+        std::uniform_real_distribution<double> price(0, maximum);
         for (const int32_t pod : pods_) {
-            packing_.set_price(pod, most > 0 && below(2) == 0 ? price(random_) : 0);
+            packing_.set_price(pod, maximum > 0 && below(2) == 0 ? price(random_) : 0);
         }
     }
 

@@ -540,7 +540,7 @@ def _waiting(
     made.share_usage, made.share_cost = shares.usage, shares.cost
     made.time_limit_s = job.max_walltime_s or job.walltime_s
     if job.min_walltime_s and job.min_walltime_s < made.time_limit_s:
-        made.least_time_s = job.min_walltime_s
+        made.min_time_s = job.min_walltime_s
     if isinstance(request, pb.Request):
         made.request.CopyFrom(request)
     else:

@@ -81,10 +81,10 @@ class Eligibility:
         self._leaves = None if snapshot.topology is None else Leaves.of(snapshot.topology)
         self._apart = self._leaves is not None and not self._leaves.whole
         jobs, self._cut, self._shorter = snapshot.jobs, False, False
-        if jobs.least_time_s.any():
+        if jobs.min_time_s.any():
             self._left_s = _left_s(snapshot)
             self._cut = bool((self._left_s < NEVER).any())
-            self._shorter = bool(((jobs.least_time_s > 0) & (jobs.deadline_s == 0)).any())
+            self._shorter = bool(((jobs.min_time_s > 0) & (jobs.deadline_s == 0)).any())
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
         self._until = announced_until_s(snapshot) if self._wishes else None
@@ -108,7 +108,7 @@ class Eligibility:
         if self._cut:
             columns.append(self._left_s[rows].tolist())
         if self._cut or self._shorter:
-            columns.append(jobs.least_time_s[rows].tolist())
+            columns.append(jobs.min_time_s[rows].tolist())
         if self._wishes:
             columns.append([self._wish(row) for row in rows.tolist()])
         keys = zip(*columns, strict=True)
@@ -152,7 +152,7 @@ class Eligibility:
         if not part.up:
             return Reason(ReasonCode.PARTITION, f"{words.partition} {part.name} is down")
         length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
-        requested_s = int(jobs.least_time_s[row])
+        requested_s = int(jobs.min_time_s[row])
         min_s = min(requested_s, length_s) if requested_s > 0 else length_s
         if part.max_time_s and min_s > part.max_time_s:
             text = f"{words.time_limit} exceeds that of {words.partition} {part.name}"
@@ -288,5 +288,5 @@ def _left_s(snapshot: Snapshot) -> NDArray[np.int64]:
     jobs = snapshot.jobs
     bound = (jobs.hold == Hold.BEGIN_TIME) | jobs.fixed
     first_s = np.maximum(np.where(bound, jobs.begin_s, 0), snapshot.now_s)
-    cut = (jobs.deadline_s > 0) & (jobs.least_time_s > 0)
+    cut = (jobs.deadline_s > 0) & (jobs.min_time_s > 0)
     return np.where(cut, jobs.deadline_s - first_s, NEVER)

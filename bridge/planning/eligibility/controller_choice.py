@@ -9,7 +9,7 @@ Rules
        They include its required nodes; some of these, if it may have named more than it needs.
     2. Nodes on which another job is planned to start before this job's time limit would end are
        left out; for a job without a limit, all nodes with a planned start. A limit that may be cut
-       (`JobTable.least_time_s`) is that of its planned start, or without one the longest that ends
+       (`JobTable.min_time_s`) is that of its planned start, or without one the longest that ends
        before other jobs' planned starts and reservations on enough nodes. If the job is to start
        now, later rows of the plan are ignored that also start now on nodes of the controller's
        choice; otherwise two such jobs would block each other.
@@ -155,7 +155,7 @@ class Chooser:
             and bool(jobs.exclusive[job] or part.exclusive)
             and not part.shared
             and int(jobs.min_nodes[job]) == int(jobs.max_nodes[job]) == width
-            and not (jobs.least_time_s[job] or jobs.deadline_s[job])
+            and not (jobs.min_time_s[job] or jobs.deadline_s[job])
             and snapshot.nodes.parts is NO_PARTS
             and self._sizes_differ[partition]
             and not self._is_the_planners(job)
@@ -200,13 +200,13 @@ class Chooser:
     def _limits_s(self, job: int, partition: int, own_s: int) -> Iterable[int]:
         """The time limits to be tried for a job whose limit may be cut, longest first."""
         jobs = self._snapshot.jobs
-        if not jobs.least_time_s[job] or jobs.deadline_s[job]:
+        if not jobs.min_time_s[job] or jobs.deadline_s[job]:
             return ()
         max_s = min(own_s, self._snapshot.partitions[partition].max_time_s or own_s, UNLIMITED_S)
         planned_s = self._planned_limits_s.get(job)
         if planned_s is not None:
             return (min(planned_s, max_s),)
-        return limits_to_try(max_s, min(int(jobs.least_time_s[job]), max_s))
+        return limits_to_try(max_s, min(int(jobs.min_time_s[job]), max_s))
 
     def _nodes(
         self, job: int, partition: int, limit_s: int, *, unreserved: bool

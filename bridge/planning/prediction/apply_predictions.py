@@ -8,7 +8,7 @@ Terms
 Rules
     1. A job is planned with its predicted run time, at least 1 s and at most its kill limit.
     2. A job is planned with its whole limit if it has a deadline, a fixed start or a limit that may
-       be cut (`JobTable.least_time_s`); if it runs in a reservation; if its limit exceeds that of a
+       be cut (`JobTable.min_time_s`); if it runs in a reservation; if its limit exceeds that of a
        partition it named; or if its limit, counted from now, reaches into a future reservation on
        a node or licence that it could use. So a job that starts now never runs into a reservation.
     3. A running job ends as predicted, at the latest at its limit. The predictor corrects its
@@ -49,7 +49,7 @@ def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
     jobs, running = snapshot.jobs, snapshot.running
     limit_s, longest_s, whole = _limits(snapshot)
     whole |= (prediction.run_s <= 0) | (jobs.deadline_s > 0) | jobs.fixed | (jobs.reservation >= 0)
-    whole |= jobs.least_time_s > 0
+    whole |= jobs.min_time_s > 0
     whole |= _reaches_closed_time(snapshot, longest_s)
     run_s = np.where(whole, jobs.time_limit_s, np.clip(prediction.run_s, 1, limit_s))
     foreseen = (prediction.end_s > 0) & ~running.releasing
@@ -173,7 +173,7 @@ def starts_with_limits(snapshot: Snapshot, plan: Plan) -> Plan:
     limit_s = np.where(requested_s > 0, requested_s, default_s[plan.partition])
     # The row of a job whose limit may be cut already has the full length (rule 2).
     jobs = snapshot.jobs
-    cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
+    cut = (jobs.deadline_s[plan.job] > 0) | (jobs.min_time_s[plan.job] > 0)
     limit_s = np.where(cut, plan.end_s - plan.start_s, limit_s)
     return dataclasses.replace(
         plan,

@@ -182,10 +182,7 @@ _kept: list[KeptLowering] = []
 def kept_lowering(snapshot: Snapshot) -> KeptLowering | None:
     """The kept requests of a snapshot's cluster, possibly none yet; None: not allowed (rule 2)."""
     jobs = snapshot.jobs
-    if (
-        np.count_nonzero(jobs.least_time_s)
-        and ((jobs.least_time_s > 0) & (jobs.deadline_s != 0)).any()
-    ):
+    if np.count_nonzero(jobs.min_time_s) and ((jobs.min_time_s > 0) & (jobs.deadline_s != 0)).any():
         return None
     if snapshot.topology is not None and pending(snapshot).any():
         return None

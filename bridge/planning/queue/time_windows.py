@@ -3,7 +3,7 @@
 
 Rules
     1. A job with a deadline must end by it: its latest start is the deadline less its time limit.
-    2. If its limit may be cut (`JobTable.least_time_s`), its latest start is the deadline less that
+    2. If its limit may be cut (`JobTable.min_time_s`), its latest start is the deadline less that
        time, and the limit is cut at the deadline. Slurm does the same at the start, and cancels a
        job that waits longer.
     3. A job with a fixed start starts at its begin time. Jobs on its nodes may need some seconds to
@@ -81,7 +81,7 @@ def shortest_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """(n,) the least time limit to which each job may be cut for its deadline; see above."""
-    min_s = jobs.least_time_s[job]
+    min_s = jobs.min_time_s[job]
     return np.where(min_s > 0, np.minimum(min_s, time_limit_s), time_limit_s)
 
 
@@ -94,7 +94,7 @@ def end_s(
     """(n,) the latest ends of jobs with these starts (rule 2)."""
     deadline_s = jobs.deadline_s[job]
     end = start_s + time_limit_s
-    cut = (deadline_s > 0) & (jobs.least_time_s[job] > 0)
+    cut = (deadline_s > 0) & (jobs.min_time_s[job] > 0)
     return np.where(cut, np.minimum(end, deadline_s), end)
 
 

@@ -252,7 +252,7 @@ class ClusterBook:
             cls=np.array(classes, dtype=np.int32),
             arrangement=int(layout.arrangement),
             exclusive=layout.exclusive,
-            most_per_node=np.array([group.max_per_node for group in groups], dtype=np.int64),
+            max_per_node=np.array([group.max_per_node for group in groups], dtype=np.int64),
         )
 
     def _class(self, class_: int, shut: tuple[int, ...]) -> int:

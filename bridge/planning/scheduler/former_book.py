@@ -84,7 +84,7 @@ class FormerBook:
             booked=stands,
             unsure=unsure[kept.index],
             movable=all_.simple[kept.index],
-            most=_MAX_SETTLED + len(kept) // _SETTLED_IN,
+            maximum=_MAX_SETTLED + len(kept) // _SETTLED_IN,
         )
         if found is None:
             for number in planned.number[changed.index].tolist():

@@ -290,7 +290,7 @@ class Slots:
         limit_s = limit_s or UNLIMITED_S
         if part.max_time_s and limit_s > part.max_time_s:
             return None
-        if jobs.least_time_s[job] not in (0, limit_s):
+        if jobs.min_time_s[job] not in (0, limit_s):
             return None
         free = self.delays and not jobs.array_tasks[job]
         in_time = free or self._until_s(host, row) >= plan.now_s + limit_s

@@ -373,7 +373,7 @@ def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     The controller itself shortens limits for deadlines, when it starts the job.
     """
     jobs, job = snapshot.jobs, int(plan.job[row])
-    if not jobs.least_time_s[job] or jobs.deadline_s[job] or jobs.kill_limit_s[job]:
+    if not jobs.min_time_s[job] or jobs.deadline_s[job] or jobs.kill_limit_s[job]:
         return 0
     lasts_s, limit_s = int(plan.end_s[row] - plan.start_s[row]), int(jobs.time_limit_s[job])
     return lasts_s if lasts_s < (limit_s or NEVER) else 0

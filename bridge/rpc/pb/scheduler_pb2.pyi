@@ -269,7 +269,7 @@ class EndedJob(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., ending: _Optional[_Union[Ending, str]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id", "share_of", "share_ppm", "share_usage", "share_cost", "hosted_s", "hosted_since_s", "extended_s", "extendable", "rigid")
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "min_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id", "share_of", "share_ppm", "share_usage", "share_cost", "hosted_s", "hosted_since_s", "extended_s", "extendable", "rigid")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -289,7 +289,7 @@ class Job(_message.Message):
     ARRAY_STARTABLE_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
-    LEAST_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    MIN_TIME_S_FIELD_NUMBER: _ClassVar[int]
     COSCHEDULE_FIELD_NUMBER: _ClassVar[int]
     MAX_SLOWDOWN_PERMILLE_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -322,7 +322,7 @@ class Job(_message.Message):
     array_startable: int
     allocation: Allocation
     deadline_s: int
-    least_time_s: int
+    min_time_s: int
     coschedule: Coschedule
     max_slowdown_permille: int
     requeue: bool
@@ -336,7 +336,7 @@ class Job(_message.Message):
     extended_s: int
     extendable: bool
     rigid: bool
-    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ..., share_of: _Optional[str] = ..., share_ppm: _Optional[int] = ..., share_usage: _Optional[int] = ..., share_cost: _Optional[int] = ..., hosted_s: _Optional[int] = ..., hosted_since_s: _Optional[int] = ..., extended_s: _Optional[int] = ..., extendable: bool = ..., rigid: bool = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., min_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ..., share_of: _Optional[str] = ..., share_ppm: _Optional[int] = ..., share_usage: _Optional[int] = ..., share_cost: _Optional[int] = ..., hosted_s: _Optional[int] = ..., hosted_since_s: _Optional[int] = ..., extended_s: _Optional[int] = ..., extendable: bool = ..., rigid: bool = ...) -> None: ...
 
 class Request(_message.Message):
     __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses", "no_place")

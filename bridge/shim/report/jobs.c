@@ -72,7 +72,7 @@ static int64_t deadline_s(const job_record_t *job)
 }
 
 // The shortest time limit the job may be cut to at its start; 0: none shorter.
-static int64_t least_time_s(const job_record_t *job)
+static int64_t min_time_s(const job_record_t *job)
 {
     if (job->time_min && job->time_min != NO_VAL)
         return (int64_t)job->time_min * 60;
@@ -404,7 +404,7 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
         message->eligible_s = details->begin_time;
     message->time_limit_s = time_limit_s(job);
     message->deadline_s = deadline_s(job);
-    message->least_time_s = least_time_s(job);
+    message->min_time_s = min_time_s(job);
     message->rigid = is_rigid(job);
     set_sharing(arena, message, job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {

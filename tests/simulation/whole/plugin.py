@@ -412,7 +412,7 @@ class Plugin:
         message.eligible_s = max(job.submit_s, job.begin_s)
         message.begin_s = job.begin_s
         message.time_limit_s = ask.limit_s
-        message.deadline_s, message.least_time_s = ask.deadline_s, ask.least_s
+        message.deadline_s, message.min_time_s = ask.deadline_s, ask.least_s
         message.array_tasks = job.array_tasks
         message.array_startable = cluster.startable_tasks(job)
         message.hold = pb.HOLD_NONE

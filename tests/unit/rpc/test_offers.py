@@ -252,13 +252,13 @@ def test_a_limit_that_may_be_cut_is_cut_before_a_reservation():
     cycles = choosing_cycles()
     reply = cycles.run(
         a_full(
-            [a_job("1", least_time_s=120, **hour), a_job("2", **hour)],
+            [a_job("1", min_time_s=120, **hour), a_job("2", **hour)],
             reservations=pb.Reservations(items=[kept]),
         )
     )
     assert limits(reply)["1"] == ("n[0-3]", 420)
     assert limits(reply)["2"][1] == 0  # Slurm says why it waits
-    changed = a_job("2", version=2, least_time_s=240, **hour)
+    changed = a_job("2", version=2, min_time_s=240, **hour)
     reply = cycles.run(a_delta(1, jobs=[changed]))
     assert limits(reply)["2"][1] == 420
 

@@ -84,8 +84,8 @@ FAR = 1 << 62
         ({"deadline_s": -1}, "deadline_s", 1),
         ({"time_limit_s": -1}, "time_limit_s", 0),
         ({"time_limit_s": FAR}, "time_limit_s", UNLIMITED_S),
-        ({"least_time_s": -1}, "least_time_s", 0),
-        ({"least_time_s": FAR}, "least_time_s", UNLIMITED_S),
+        ({"min_time_s": -1}, "min_time_s", 0),
+        ({"min_time_s": FAR}, "min_time_s", UNLIMITED_S),
     ],
 )
 def test_times_of_users_are_brought_within_bounds(said, column, value):

@@ -58,7 +58,7 @@ class World:
             priority=rng.randrange(1 << 32), submit_s=rng.randrange(NOW_S),
             time_limit_s=rng.choice([0, 60, 3600]), hold=rng.randrange(9),
             hold_text=rng.choice(["", "because"]),
-            deadline_s=rng.choice([0, NOW_S + 900]), least_time_s=rng.choice([0, 60]),
+            deadline_s=rng.choice([0, NOW_S + 900]), min_time_s=rng.choice([0, 60]),
             array_tasks=rng.choice([0, 0, 5]), array_startable=rng.choice([0, 2, 9]),
             request=pb.Request(
                 partitions=rng.sample(["batch", "debug", "large", "gone"], 2),

@@ -5,17 +5,17 @@
 
 namespace bridge {
 
-int64_t LineNeed::times_in(const int64_t *free, int64_t most) const {
-    for (size_t i = 0; i < n && most > 0; ++i) {
+int64_t LineNeed::times_in(const int64_t *free, int64_t maximum) const {
+    for (size_t i = 0; i < n && maximum > 0; ++i) {
         const int64_t have = free[columns[i]];
         if (have < amounts[i]) {
             return 0;
         }
-        if (most > 1) {
-            most = std::min(most, have / amounts[i]);
+        if (maximum > 1) {
+            maximum = std::min(maximum, have / amounts[i]);
         }
     }
-    return most;
+    return maximum;
 }
 
 void NodeLines::open(size_t node, int64_t now, const int64_t *amounts) {
@@ -87,17 +87,17 @@ int64_t NodeLines::last_fit(size_t node, LineNeed need, int64_t from, int64_t le
 }
 
 NodeLines::Room NodeLines::room(size_t node, LineNeed need, int64_t start, int64_t length,
-                                int64_t most) const {
+                                int64_t maximum) const {
     constexpr size_t LOOKED_AHEAD = 16;
     const Segments &line = lines_[node];
     const size_t n = line.begin.size();
     const int64_t end = end_of(start, length);
     size_t i = line.at(start);
-    int64_t times = most;
+    int64_t times = maximum;
     int64_t rise = NEVER;
     for (; i < n && (line.begin[i] < end || line.begin[i] <= start); ++i) {
-        const int64_t here = need.times_in(free(node, i), most);
-        if (here <= times && here < most) {
+        const int64_t here = need.times_in(free(node, i), maximum);
+        if (here <= times && here < maximum) {
             times = here;
             rise = i + 1 < n ? line.begin[i + 1] : NEVER;
         }
@@ -108,7 +108,7 @@ NodeLines::Room NodeLines::room(size_t node, LineNeed need, int64_t start, int64
         if (drop >= same_until) {
             break;
         }
-        if (ahead == LOOKED_AHEAD || need.times_in(free(node, i), most) < times) {
+        if (ahead == LOOKED_AHEAD || need.times_in(free(node, i), maximum) < times) {
             same_until = drop;
             break;
         }

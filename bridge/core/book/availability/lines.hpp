@@ -30,8 +30,8 @@ struct LineNeed {
         }
         return true;
     }
-    // How many times the need fits, at most `most`.
-    int64_t times_in(const int64_t *free, int64_t most) const;
+    // How many times the need fits, at most `maximum`.
+    int64_t times_in(const int64_t *free, int64_t maximum) const;
 };
 
 // A time in which the need fits at no second: [from, until).
@@ -88,18 +88,18 @@ class NodeLines {
                      int64_t earliest) const;
 
     // The least free amount in [start, end), per column.
-    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
-        lines_[node].least(columns_, start, end, amounts);
+    void minimum(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
+        lines_[node].minimum(columns_, start, end, amounts);
     }
 
-    // How many times the need is free during [start, start + length), at most `most`. The answer is
-    // the same for starts before `same_until`, and no greater for starts before `rise`.
+    // How many times the need is free during [start, start + length), at most `maximum`. The answer
+    // is the same for starts before `same_until`, and no greater for starts before `rise`.
     struct Room {
         int64_t times;
         int64_t same_until;
         int64_t rise;
     };
-    Room room(size_t node, LineNeed need, int64_t start, int64_t length, int64_t most) const;
+    Room room(size_t node, LineNeed need, int64_t start, int64_t length, int64_t maximum) const;
 
     // The first change after `time`, or NEVER; the last one before it, or -1.
     int64_t change_after(size_t node, int64_t time) const;

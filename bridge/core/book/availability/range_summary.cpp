@@ -12,13 +12,13 @@ namespace {
 
 constexpr int64_t GRADES = 255;
 constexpr int64_t FARTHEST = int64_t{1} << 40; // s; later changes are not distinguished
-constexpr size_t MOST_SPANS = 1024;
-constexpr size_t MOST_BYTES = size_t{24} << 20;            // with one length
-constexpr size_t MOST_BYTES_OF_LENGTHS = size_t{32} << 20; // with more
-constexpr int64_t SHORT = 64;                              // s; few jobs are shorter
-constexpr size_t LENGTHS = 6;                              // at most
-constexpr size_t LANES = 32;                               // bytes that are compared at once
-constexpr size_t SUMMED = 100;                             // blocks whose marks a byte can count
+constexpr size_t MAX_SPANS = 1024;
+constexpr size_t MAX_BYTES = size_t{24} << 20;            // with one length
+constexpr size_t MAX_BYTES_OF_LENGTHS = size_t{32} << 20; // with more
+constexpr int64_t SHORT = 64;                             // s; few jobs are shorter
+constexpr size_t LENGTHS = 6;                             // at most
+constexpr size_t LANES = 32;                              // bytes that are compared at once
+constexpr size_t SUMMED = 100;                            // blocks whose marks a byte can count
 
 using Lanes __attribute__((vector_size(LANES))) = uint8_t;
 
@@ -71,8 +71,8 @@ BRIDGE_WIDE_VECTORS size_t keep_from(const uint8_t *grades, size_t apart, const 
 } // namespace
 
 void RangeSummary::drop() {
-    most_ = {};
-    least_ = {};
+    maximum_ = {};
+    minimum_ = {};
 }
 
 void RangeSummary::begin(size_t n_nodes, int64_t now, int64_t horizon,
@@ -81,8 +81,8 @@ void RangeSummary::begin(size_t n_nodes, int64_t now, int64_t horizon,
     blocks_ = (n_nodes + BLOCK - 1) / BLOCK;
     columns_ = greatest.size();
     base_ = now;
-    for (ranges_ = MOST_SPANS;
-         ranges_ > 64 && 2 * ranges_ * columns_ * blocks_ * BLOCK > MOST_BYTES;) {
+    for (ranges_ = MAX_SPANS;
+         ranges_ > 64 && 2 * ranges_ * columns_ * blocks_ * BLOCK > MAX_BYTES;) {
         ranges_ /= 2;
     }
     const int64_t far = std::min(horizon - now, FARTHEST);
@@ -102,14 +102,14 @@ void RangeSummary::begin(size_t n_nodes, int64_t now, int64_t horizon,
     const size_t bytes = blocks_ * apart_;
     lengths_ = 1;
     while (lengths_ < LENGTHS && (width() >> (lengths_ - 1)) >= SHORT &&
-           (lengths_ + 2) * bytes <= MOST_BYTES_OF_LENGTHS) {
+           (lengths_ + 2) * bytes <= MAX_BYTES_OF_LENGTHS) {
         ++lengths_;
     }
-    most_.assign(lengths_ * bytes, 0);
-    least_.assign(bytes, 0);
+    maximum_.assign(lengths_ * bytes, 0);
+    minimum_.assign(bytes, 0);
     lowest_.assign(columns_, GRADES);
-    least_here_.resize(columns_);
-    most_here_.resize(lengths_ * columns_);
+    min_here_.resize(columns_);
+    max_here_.resize(lengths_ * columns_);
 }
 
 uint8_t RangeSummary::grade(size_t column, int64_t amount) const {
@@ -159,17 +159,17 @@ void RangeSummary::see(int64_t time, const int64_t *begin, const int64_t *free, 
             grades_[at] = grade(c, free[at]);
         }
     }
-    std::copy_n(grades_.begin(), columns_, least_here_.begin());
+    std::copy_n(grades_.begin(), columns_, min_here_.begin());
     if (n == 1) {
         for (size_t k = 0; k < lengths_; ++k) {
-            std::copy_n(grades_.begin(), columns_, most_here_.data() + k * columns_);
+            std::copy_n(grades_.begin(), columns_, max_here_.data() + k * columns_);
         }
         return;
     }
-    std::fill(most_here_.begin(), most_here_.end(), 0);
+    std::fill(max_here_.begin(), max_here_.end(), 0);
     for (size_t s = 0; s < n && (s == 0 || begin[s] < time + width()); ++s) {
         for (size_t c = 0; c < columns_; ++c) {
-            least_here_[c] = std::min(least_here_[c], grades_[s * columns_ + c]);
+            min_here_[c] = std::min(min_here_[c], grades_[s * columns_ + c]);
         }
         begin_at(std::max(time, begin[s]), begin + s, n - s, grades_.data() + s * columns_);
     }
@@ -185,16 +185,16 @@ void RangeSummary::begin_at(int64_t time, const int64_t *begin, size_t n, uint8_
                 grades[c] = std::min(grades[c], grades[past * columns_ + c]);
             }
         }
-        uint8_t *most = most_here_.data() + k * columns_;
+        uint8_t *maximum = max_here_.data() + k * columns_;
         for (size_t c = 0; c < columns_; ++c) {
-            most[c] = std::max(most[c], grades[c]);
+            maximum[c] = std::max(maximum[c], grades[c]);
         }
     }
 }
 
 void RangeSummary::put(size_t node, size_t range) {
     for (size_t c = 0; c < columns_; ++c) {
-        lowest_[c] = std::min(lowest_[c], least_here_[c]);
+        lowest_[c] = std::min(lowest_[c], min_here_[c]);
     }
     const size_t at = node / BLOCK * apart_ + range * columns_ * BLOCK + node % BLOCK;
     const auto write = [&](uint8_t *to, const uint8_t *grades) {
@@ -202,9 +202,9 @@ void RangeSummary::put(size_t node, size_t range) {
             to[c * BLOCK] = grades[c];
         }
     };
-    write(least_.data() + at, least_here_.data());
+    write(minimum_.data() + at, min_here_.data());
     for (size_t k = 0; k < lengths_; ++k) {
-        write(most_.data() + k * blocks_ * apart_ + at, most_here_.data() + k * columns_);
+        write(maximum_.data() + k * blocks_ * apart_ + at, max_here_.data() + k * columns_);
     }
 }
 
@@ -237,14 +237,14 @@ size_t RangeSummary::mark(LineNeed need, int64_t length, int64_t from, int64_t u
     const size_t last = end <= until ? range : range_at(end - 1);
     const bool whole = begin_of(last + 1) <= end;
     const size_t past = last + (whole ? 1 : 0);
-    size_t left = narrow(need, most_within(length), range, marks);
+    size_t left = narrow(need, max_within(length), range, marks);
     size_t step = 1;
     for (size_t s = range + 1; left > enough && s < past; s += step) {
-        left = narrow(need, least_.data(), s, marks);
+        left = narrow(need, minimum_.data(), s, marks);
         step *= s > range + 1 ? 2 : 1;
     }
     if (left > enough && !whole && last > range) {
-        left = narrow(need, most_within(end - begin_of(last)), last, marks);
+        left = narrow(need, max_within(end - begin_of(last)), last, marks);
     }
     return left;
 }

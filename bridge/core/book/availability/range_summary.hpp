@@ -29,7 +29,7 @@ class RangeSummary {
     static constexpr size_t BLOCK = 64; // nodes; a line of a cache
 
     // Whether a summary is kept; everything else requires that.
-    bool kept() const { return !most_.empty(); }
+    bool kept() const { return !maximum_.empty(); }
     void drop();
 
     // Starts again with `now` in the first range, for lines that change until `horizon`.
@@ -67,14 +67,14 @@ class RangeSummary {
     size_t lengths_ = 1;
     bool outgrown_ = false;
     std::vector<unsigned> shifts_; // by column: the grade is the amount shifted right by this
-    std::vector<uint8_t> most_;    // (length, block, range, column, node of the block)
-    std::vector<uint8_t> least_;   // (block, range, column, node of the block)
+    std::vector<uint8_t> maximum_; // (length, block, range, column, node of the block)
+    std::vector<uint8_t> minimum_; // (block, range, column, node of the block)
     std::vector<uint8_t> lowest_;  // by column: no node has less
 
     // Scratch: grades of segments; of a range the least, and the most by length.
     std::vector<uint8_t> grades_;
-    std::vector<uint8_t> least_here_;
-    std::vector<uint8_t> most_here_;
+    std::vector<uint8_t> min_here_;
+    std::vector<uint8_t> max_here_;
 
     int64_t width() const { return int64_t{1} << shift_; } // of a range
     size_t range_at(int64_t time) const {
@@ -85,12 +85,12 @@ class RangeSummary {
     // The lengths: that of a range, its half, quarter and so on; the last one is a second.
     int64_t length(size_t k) const { return k + 1 == lengths_ ? 1 : width() >> k; }
     // The bounds for the longest one that is not longer; for a second if there is none.
-    const uint8_t *most_within(int64_t length) const {
+    const uint8_t *max_within(int64_t length) const {
         size_t k = 0;
         while (k + 1 < lengths_ && this->length(k) > length) {
             ++k;
         }
-        return most_.data() + k * blocks_ * apart_;
+        return maximum_.data() + k * blocks_ * apart_;
     }
 
     uint8_t grade(size_t column, int64_t amount) const;

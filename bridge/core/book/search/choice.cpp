@@ -54,7 +54,7 @@ void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int6
             const int64_t busy = busy_from(state, p, end);
             one.second = busy == NEVER ? NEVER : busy - end;
         } else {
-            state.lines.least(p, start, end, free.data());
+            state.lines.minimum(p, start, end, free.data());
             for (size_t r = 0; r < n_res; ++r) {
                 one.first += share(free[r] - seat.room * shape.want[r], capacity[r]);
             }

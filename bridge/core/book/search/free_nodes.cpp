@@ -9,10 +9,10 @@ namespace bridge {
 namespace {
 
 // Rises and results kept; beyond, all are dropped.
-constexpr size_t MOST_RISES = 8192;
-constexpr size_t MOST_RESULTS = 8192;
+constexpr size_t MAX_RISES = 8192;
+constexpr size_t MAX_RESULTS = 8192;
 // Rises that are examined for one result; by more, it is weakened.
-constexpr int MOST_EXAMINED = 16;
+constexpr int MAX_EXAMINED = 16;
 
 // Calls `visit(from, until)` for each time in which nobody holds the node whole, within [start,
 // end) and from the line's beginning on.
@@ -46,7 +46,7 @@ void FreeStarts::rise(const CountProfile &free, int64_t from, int64_t until) {
     if (none_.empty() || from >= until) {
         return;
     }
-    if (rises_.size() == MOST_RISES) {
+    if (rises_.size() == MAX_RISES) {
         rises_.clear();
         none_.clear();
         return;
@@ -65,7 +65,7 @@ void FreeStarts::take_in(None &none, const CountProfile &free, const Key &key) c
         if (rise.greatest < key.nodes || from >= until) {
             continue;
         }
-        const int64_t start = ++examined > MOST_EXAMINED
+        const int64_t start = ++examined > MAX_EXAMINED
                                   ? from
                                   : free.earliest(from, key.nodes, key.length, until - 1).start;
         none.until = std::min(none.until, start);
@@ -77,7 +77,7 @@ bool FreeStarts::any(const CountProfile &free, int64_t nodes, int64_t length, in
     const int64_t cut = std::max(first_reaching(end, length), from); // from here on, `end` matters
     const int64_t whole = std::min(until, cut);
     if (from < whole) {
-        if (none_.size() == MOST_RESULTS) {
+        if (none_.size() == MAX_RESULTS) {
             rises_.clear();
             none_.clear();
         }
@@ -107,7 +107,7 @@ FreeNodes::Kept *FreeNodes::of(int32_t cls, const BookRequests &requests, const 
         }
     }
     const std::vector<int32_t> &positions = requests.cls(cls).positions();
-    if (kept_.size() == MOST || positions.empty()) {
+    if (kept_.size() == MAX || positions.empty()) {
         return nullptr;
     }
     int64_t begin = 0;

@@ -85,7 +85,7 @@ class FreeNodes {
     void drop(int32_t cls);
 
   private:
-    static constexpr size_t MOST = 8; // every booking changes them all
+    static constexpr size_t MAX = 8; // every booking changes them all
     std::vector<Kept> kept_;
 };
 

@@ -9,7 +9,7 @@ namespace bridge {
 
 int64_t BookSearch::last_start(const Group &sought, const Shape &shape, size_t position,
                                int64_t from, int64_t length, int64_t earliest) {
-    if (most(sought, position) == 0) {
+    if (maximum(sought, position) == 0) {
         return -1;
     }
     int64_t start = from;
@@ -31,21 +31,21 @@ int64_t BookSearch::last_of(const Group &sought, int64_t length, int64_t from, i
         gains_.clear();
         for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
-            const int64_t most = std::min(this->most(sought, p), sought.count);
+            const int64_t maximum = std::min(this->maximum(sought, p), sought.count);
             const int64_t fits = last_start(sought, shape, p, start, length, earliest);
             if (fits < 0) {
                 continue;
             }
             if (fits < start) {
-                gains_.emplace_back(fits, most);
+                gains_.emplace_back(fits, maximum);
                 continue;
             }
-            const int64_t here = room(sought, p, start, length, most);
+            const int64_t here = room(sought, p, start, length, maximum);
             missing -= here;
-            if (here < most) { // more chunks fit only if the job ends before a change within it
+            if (here < maximum) { // more chunks fit only if the job ends before a change within it
                 const int64_t change = state_.lines.change_before(p, end_of(start, length));
                 if (change >= length) {
-                    gains_.emplace_back(std::min(start - 1, change - length), most - here);
+                    gains_.emplace_back(std::min(start - 1, change - length), maximum - here);
                 }
             }
         }
@@ -126,18 +126,18 @@ int64_t BookSearch::latest_start(int32_t request, int64_t length, Terms terms, i
 }
 
 int64_t BookSearch::room(const Group &sought, size_t position, int64_t start, int64_t length,
-                         int64_t most) {
+                         int64_t maximum) {
     const Shape &shape = state_.requests.shape(sought.shape);
-    most = std::min(most, this->most(sought, position));
-    if (most <= 0 || state_.requests.next_open(shape, position, start, length) != start) {
+    maximum = std::min(maximum, this->maximum(sought, position));
+    if (maximum <= 0 || state_.requests.next_open(shape, position, start, length) != start) {
         return 0;
     }
-    if (most == 1 || shape.exclusive) {
+    if (maximum == 1 || shape.exclusive) {
         const bool fits =
             state_.lines.next_fit(position, shape.line_need(), start, length, start) == start;
-        return fits ? most : 0;
+        return fits ? maximum : 0;
     }
-    return state_.lines.room(position, shape.line_need(), start, length, most).times;
+    return state_.lines.room(position, shape.line_need(), start, length, maximum).times;
 }
 
 // The first nodes in order that hold a chunk each.

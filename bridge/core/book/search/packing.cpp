@@ -15,7 +15,7 @@
 namespace bridge {
 namespace {
 
-constexpr size_t MOST_STATES = 400'000; // of one packing; beyond, the start is abandoned
+constexpr size_t MAX_STATES = 400'000; // of one packing; beyond, the start is abandoned
 
 // A node as a packing sees it.
 struct Site {
@@ -33,14 +33,14 @@ struct Packing {
 
 // How many chunks of a group fit into the free amounts.
 int64_t fitting(const Packing &packing, size_t group, const std::vector<int64_t> &free,
-                int64_t most) {
+                int64_t maximum) {
     const int64_t *want = packing.demands[group];
-    for (size_t c = 0; c < packing.columns && most > 0; ++c) {
+    for (size_t c = 0; c < packing.columns && maximum > 0; ++c) {
         if (want[c] > 0) {
-            most = free[c] < want[c] ? 0 : std::min(most, free[c] / want[c]);
+            maximum = free[c] < want[c] ? 0 : std::min(maximum, free[c] / want[c]);
         }
     }
-    return most;
+    return maximum;
 }
 
 void take(const Packing &packing, size_t group, int64_t chunks, std::vector<int64_t> &free) {
@@ -58,8 +58,8 @@ bool greedy(const Packing &packing, const std::vector<size_t> &dearest_first,
     for (const size_t g : dearest_first) {
         int64_t missing = packing.counts[g];
         for (size_t s = 0; s < packing.sites.size() && missing > 0; ++s) {
-            const int64_t most = std::min(missing, packing.sites[s].capacities[g]);
-            const int64_t chunks = fitting(packing, g, free[s], most);
+            const int64_t maximum = std::min(missing, packing.sites[s].capacities[g]);
+            const int64_t chunks = fitting(packing, g, free[s], maximum);
             if (chunks > 0) {
                 take(packing, g, chunks, free[s]);
                 placed.push_back({packing.sites[s].position, static_cast<int32_t>(g),
@@ -85,8 +85,8 @@ void patterns_of(const Packing &packing, const Site &site, size_t group, std::ve
         patterns.push_back(chosen);
         return;
     }
-    const int64_t most = fitting(packing, group, free, site.capacities[group]);
-    for (int64_t chunks = most; chunks >= 0; --chunks) {
+    const int64_t maximum = fitting(packing, group, free, site.capacities[group]);
+    for (int64_t chunks = maximum; chunks >= 0; --chunks) {
         chosen[group] = static_cast<int32_t>(chunks);
         take(packing, group, chunks, free);
         patterns_of(packing, site, group + 1, free, chosen, patterns);
@@ -161,7 +161,7 @@ bool every_way(const Packing &packing, std::vector<Placed> &placed, bool &given_
                     next.push_back(std::move(state));
                 }
             }
-            if (next.size() + arena.size() > MOST_STATES) {
+            if (next.size() + arena.size() > MAX_STATES) {
                 given_up = true;
                 return false;
             }
@@ -295,7 +295,7 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
             site.free.assign(capacity, capacity + packing.columns);
         } else {
             site.free.resize(packing.columns);
-            state_.lines.least(p, start, end_of(start, length), site.free.data());
+            state_.lines.minimum(p, start, end_of(start, length), site.free.data());
         }
         packing.sites.push_back(std::move(site));
     }
@@ -315,14 +315,14 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
         std::vector<size_t> dearest_first(groups);
         std::iota(dearest_first.begin(), dearest_first.end(), size_t{0});
         const auto share = [&](size_t g) {
-            double most = 0;
+            double maximum = 0;
             for (size_t c = 0; c < packing.columns; ++c) {
                 if (system[c] > 0) {
-                    most = std::max(most, static_cast<double>(packing.demands[g][c]) /
-                                              static_cast<double>(system[c]));
+                    maximum = std::max(maximum, static_cast<double>(packing.demands[g][c]) /
+                                                    static_cast<double>(system[c]));
                 }
             }
-            return most;
+            return maximum;
         };
         std::stable_sort(dearest_first.begin(), dearest_first.end(),
                          [&](size_t a, size_t b) { return share(a) > share(b); });

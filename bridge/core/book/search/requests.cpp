@@ -91,7 +91,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
                           const BookNodes &nodes) {
     std::vector<int64_t> key{static_cast<int64_t>(arrangement), exclusive ? 1 : 0};
     for (const Asked &asked : groups) {
-        key.insert(key.end(), {asked.cls, asked.count, asked.most_per_node});
+        key.insert(key.end(), {asked.cls, asked.count, asked.max_per_node});
         key.insert(key.end(), asked.want.begin(), asked.want.end());
     }
     const auto [at, is_new] =
@@ -107,7 +107,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
     for (const Asked &asked : groups) {
         nodes.extend(asked.want.data(), amounts.data());
         const int32_t shape = intern_shape({asked.cls}, amounts, exclusive, nodes);
-        request.groups.push_back({shape, asked.count, asked.most_per_node});
+        request.groups.push_back({shape, asked.count, asked.max_per_node});
         for (size_t c = 0; c < together.size(); ++c) {
             // All amounts beyond the capacity of every node are equivalent.
             const int64_t all =
@@ -115,7 +115,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
             together[c] = std::min(TOO_MUCH, together[c] + all);
         }
         classes.push_back(asked.cls);
-        packs = packs && asked.count <= asked.most_per_node;
+        packs = packs && asked.count <= asked.max_per_node;
     }
     if (arrangement == Arrangement::PACK) {
         const int32_t shape = intern_shape(classes, together, exclusive, nodes);
@@ -124,7 +124,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
         request.sought = request.groups;
         for (Group &group : request.sought) {
             if (arrangement == Arrangement::SCATTER) {
-                group.most_per_node = 1;
+                group.max_per_node = 1;
             }
         }
     }
@@ -133,7 +133,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
         // An exclusive request without protected resources may have fewer nodes than one that needs
         // more.
         std::vector<int64_t> like{shape.exclusive ? nodes.protected_in(shape.want.data()) : -1,
-                                  sought.most_per_node};
+                                  sought.max_per_node};
         like.insert(like.end(), shape.classes.begin(), shape.classes.end());
         const auto [cached, unused] =
             caches_.try_emplace(std::move(like), static_cast<int32_t>(caches_.size()));
@@ -149,23 +149,23 @@ bool BookRequests::may_use(int32_t shape, int32_t position) const {
                        [&](int32_t c) { return cls(c).has(static_cast<size_t>(position)); });
 }
 
-int64_t BookRequests::most(int32_t id, uint32_t type, const BookNodes &nodes) {
+int64_t BookRequests::maximum(int32_t id, uint32_t type, const BookNodes &nodes) {
     Shape &shape = shapes_[static_cast<size_t>(id)];
-    while (shape.most.size() < nodes.n_types()) {
-        const int64_t *capacity = nodes.type_capacity(shape.most.size());
-        int64_t most = capacity[nodes.occupancy()];
+    while (shape.maximum.size() < nodes.n_types()) {
+        const int64_t *capacity = nodes.type_capacity(shape.maximum.size());
+        int64_t maximum = capacity[nodes.occupancy()];
         if (shape.exclusive && nodes.keeps_from(capacity, shape.want.data())) {
-            most = 0;
+            maximum = 0;
         }
         for (size_t c = 0; c < shape.want.size(); ++c) {
             const bool counts = c < nodes.n_res() || !shape.exclusive || c == nodes.occupancy();
             if (counts && shape.want[c] > 0) {
-                most = std::min(most, capacity[c] / shape.want[c]);
+                maximum = std::min(maximum, capacity[c] / shape.want[c]);
             }
         }
-        shape.most.push_back(most);
+        shape.maximum.push_back(maximum);
     }
-    return shape.most[type];
+    return shape.maximum[type];
 }
 
 int64_t BookRequests::next_open(const Shape &shape, size_t position, int64_t start,

@@ -27,9 +27,9 @@ struct Shape {
     bool exclusive;
     std::vector<int64_t> need; // amounts that a line must have for one chunk; see need_columns
     std::vector<uint32_t> need_columns;
-    std::vector<int64_t> rough; // at most `need`, rounded: equal for similar shapes
-    int32_t lacks;              // index of what is known about `rough`
-    std::vector<int64_t> most;  // by node type: chunks an empty node holds
+    std::vector<int64_t> rough;   // at most `need`, rounded: equal for similar shapes
+    int32_t lacks;                // index of what is known about `rough`
+    std::vector<int64_t> maximum; // by node type: chunks an empty node holds
 
     const std::vector<int32_t> &positions() const { return *shared_positions; }
     LineNeed line_need() const { return {need.data(), need_columns.data(), need.size()}; }
@@ -39,10 +39,10 @@ struct Shape {
 struct Group {
     int32_t shape;
     int64_t count;
-    int64_t most_per_node;
+    int64_t max_per_node;
 
     bool operator==(const Group &other) const {
-        return shape == other.shape && count == other.count && most_per_node == other.most_per_node;
+        return shape == other.shape && count == other.count && max_per_node == other.max_per_node;
     }
 };
 
@@ -68,7 +68,7 @@ class BookRequests {
     struct Asked {
         int32_t cls;
         int64_t count;
-        int64_t most_per_node;     // NO_LIMIT: as many as fit
+        int64_t max_per_node;      // NO_LIMIT: as many as fit
         std::vector<int64_t> want; // (n_res,)
     };
     int32_t add(const std::vector<Asked> &groups, Arrangement arrangement, bool exclusive,
@@ -82,7 +82,7 @@ class BookRequests {
     bool may_use(int32_t shape, int32_t position) const;
 
     // How many chunks an empty node of this type holds; allocates entries for new types.
-    int64_t most(int32_t shape, uint32_t type, const BookNodes &nodes);
+    int64_t maximum(int32_t shape, uint32_t type, const BookNodes &nodes);
 
     // The earliest start >= `start` (the latest <= it) at which a node is open for a shape.
     int64_t next_open(const Shape &shape, size_t position, int64_t start, int64_t length) const;

@@ -7,9 +7,9 @@
 namespace bridge {
 namespace {
 
-constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
-constexpr size_t MOST_RISES_EACH = 64; // per node; after more, its bounds are worth little
-constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
+constexpr size_t MAX_BOUNDS_BYTES = size_t{48} << 20;
+constexpr size_t MAX_RISES_EACH = 64; // per node; after more, its bounds are worth little
+constexpr size_t MAX_LACKS_BYTES = size_t{16} << 20;
 
 } // namespace
 
@@ -46,7 +46,7 @@ Lack *BookSearch::lacks_for(const Shape &shape) {
     }
     if (lacks_[id].at.empty()) {
         const size_t bytes = state_.nodes.size() * sizeof(Lack);
-        if (lacks_bytes_ + bytes > MOST_LACKS_BYTES) {
+        if (lacks_bytes_ + bytes > MAX_LACKS_BYTES) {
             lacks_.clear();
             lacks_bytes_ = 0;
             return nullptr;
@@ -68,7 +68,7 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
     NodeBounds &bounds = at->second;
     if (bounds.at.empty()) {
         const size_t bytes = state_.nodes.size() * sizeof(Windows);
-        if (bounds_bytes_ + bytes > MOST_BOUNDS_BYTES) {
+        if (bounds_bytes_ + bytes > MAX_BOUNDS_BYTES) {
             bounds_.clear();
             bounds_bytes_ = 0;
             return nullptr;
@@ -80,7 +80,7 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
         }
         bounds.rises = state_.rises.count();
     }
-    if (state_.rises.count() - bounds.rises > MOST_RISES_EACH * state_.nodes.size()) {
+    if (state_.rises.count() - bounds.rises > MAX_RISES_EACH * state_.nodes.size()) {
         for (const int32_t p : state_.requests.shape(shape).positions()) {
             bounds.at[static_cast<size_t>(p)] = Windows(state_.now);
         }
@@ -96,10 +96,10 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
     return &bounds;
 }
 
-int64_t BookSearch::most(const Group &sought, size_t position) {
+int64_t BookSearch::maximum(const Group &sought, size_t position) {
     const int64_t holds =
-        state_.requests.most(sought.shape, state_.nodes.type(position), state_.nodes);
-    return std::min(holds, sought.most_per_node);
+        state_.requests.maximum(sought.shape, state_.nodes.type(position), state_.nodes);
+    return std::min(holds, sought.max_per_node);
 }
 
 int64_t Openings::next(int64_t time) const {
@@ -117,10 +117,10 @@ int64_t Openings::next(int64_t time) const {
 
 WholeNodes BookSearch::whole_nodes(const Group &sought) {
     const Shape &shape = state_.requests.shape(sought.shape);
-    if (!shape.exclusive || shape.classes.size() != 1 || sought.most_per_node == 0) {
+    if (!shape.exclusive || shape.classes.size() != 1 || sought.max_per_node == 0) {
         return {nullptr, 0};
     }
-    const int64_t each = std::min(sought.most_per_node, sought.count);
+    const int64_t each = std::min(sought.max_per_node, sought.count);
     return {state_.free_nodes.of(shape.classes.front(), state_.requests, state_.lines),
             (sought.count + each - 1) / each};
 }
@@ -130,7 +130,7 @@ WholeNodes BookSearch::whole_nodes(const Group &sought) {
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
                                int64_t from, int64_t length, int64_t latest, Lack *lack) {
     int64_t start = lack == nullptr ? from : lack->after(from);
-    if (start == NEVER || most(sought, position) == 0) {
+    if (start == NEVER || maximum(sought, position) == 0) {
         return NEVER;
     }
     while (start <= latest) {
@@ -263,12 +263,12 @@ int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t 
                                    int64_t latest, Lack *lacks, const Openings &openings) {
     const Shape &shape = state_.requests.shape(sought.shape);
     const RangeSummary &summary = state_.lines.range_summary();
-    const int64_t each = std::min(sought.most_per_node, sought.count);
-    const auto least = static_cast<size_t>((sought.count + each - 1) / each); // nodes
+    const int64_t each = std::min(sought.max_per_node, sought.count);
+    const auto minimum = static_cast<size_t>((sought.count + each - 1) / each); // nodes
     int64_t time = from;
     while (time <= latest && time < summary.end()) {
         const int64_t until = std::min(end_of(latest, 1), summary.range_end(time));
-        if (summary.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
+        if (summary.mark(shape.line_need(), length, time, until, minimum - 1, marks_) >= minimum) {
             RangeSummary::list(marks_, marked_);
             if (shape.positions().size() < state_.nodes.size()) {
                 marked_.erase(std::remove_if(marked_.begin(), marked_.end(),
@@ -321,7 +321,7 @@ int64_t BookSearch::start_on(int32_t id, size_t position, int64_t length, int64_
 int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t length, int64_t from,
                             int64_t latest, Lifted lifted) {
     const Shape &shape = state_.requests.shape(sought.shape);
-    if (sought.most_per_node == 0 || from > latest) {
+    if (sought.max_per_node == 0 || from > latest) {
         return NEVER;
     }
     const WholeNodes whole = whole_nodes(sought);

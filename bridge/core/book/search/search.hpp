@@ -108,18 +108,18 @@ class Due {
   public:
     void clear() {
         times_.clear();
-        least_.clear();
+        minimum_.clear();
     }
     void add(int64_t time) { times_.push_back(time); }
     void set(size_t i, int64_t time) {
         times_[i] = time;
-        if (!least_.empty()) {
-            least_[i / BLOCK] = least_of(i / BLOCK);
+        if (!minimum_.empty()) {
+            minimum_[i / BLOCK] = min_of(i / BLOCK);
         }
     }
     // The first part from `i` on that is due before `until`; the number of parts if none is.
     size_t next(size_t i, int64_t until) const {
-        if (!least_.empty()) {
+        if (!minimum_.empty()) {
             return next_in_blocks(i, until);
         }
         while (i < times_.size() && times_[i] >= until) {
@@ -133,11 +133,11 @@ class Due {
   private:
     static constexpr size_t BLOCK = 32;
     std::vector<int64_t> times_;
-    std::vector<int64_t> least_;  // by block; empty: not kept
-    std::vector<int64_t> sorted_; // scratch
+    std::vector<int64_t> minimum_; // by block; empty: not kept
+    std::vector<int64_t> sorted_;  // scratch
 
     size_t next_in_blocks(size_t i, int64_t until) const;
-    int64_t least_of(size_t block) const;
+    int64_t min_of(size_t block) const;
 };
 
 class BookSearch {
@@ -163,10 +163,11 @@ class BookSearch {
 
     WholeNodes whole_nodes(const Group &sought);
 
-    // How many chunks fit on a node at a start, at most `most`.
-    int64_t room(const Group &sought, size_t position, int64_t start, int64_t length, int64_t most);
+    // How many chunks fit on a node at a start, at most `maximum`.
+    int64_t room(const Group &sought, size_t position, int64_t start, int64_t length,
+                 int64_t maximum);
     // On an empty node.
-    int64_t most(const Group &sought, size_t position);
+    int64_t maximum(const Group &sought, size_t position);
 
     // Drops what is known; to be called when nodes gain capacity.
     void forget();
@@ -204,7 +205,7 @@ class BookSearch {
     // One node's part in a sweep for several chunks.
     struct Part {
         int32_t position;
-        int64_t most;
+        int64_t maximum;
         int64_t room;
         int64_t same_until;
         int64_t rise;

@@ -6,8 +6,8 @@
 namespace bridge {
 namespace {
 
-constexpr size_t MOST_SINCE = 4096; // rises
-constexpr size_t MOST_OPEN = 64;    // windows; beyond, the last ones become one
+constexpr size_t MAX_SINCE = 4096; // rises
+constexpr size_t MAX_OPEN = 64;    // windows; beyond, the last ones become one
 
 // Adds [from, until) to disjoint, ascending spans.
 void unite(Spans &spans, int64_t from, int64_t until) {
@@ -25,8 +25,8 @@ void unite(Spans &spans, int64_t from, int64_t until) {
         *first = {from, until};
         spans.erase(first + 1, past);
     }
-    if (spans.size() > MOST_OPEN) {
-        spans[MOST_OPEN - 1].second = spans.back().second;
+    if (spans.size() > MAX_OPEN) {
+        spans[MAX_OPEN - 1].second = spans.back().second;
         spans.pop_back();
     }
 }
@@ -159,12 +159,12 @@ void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int6
 
 // Drops results followed by so many rises that reading them takes longer than a search.
 void SearchCache::drop_old(const Rises &rises) {
-    if (rises.count() - oldest_ <= MOST_SINCE) {
+    if (rises.count() - oldest_ <= MAX_SINCE) {
         return;
     }
     oldest_ = rises.count();
     const auto is_old = [&](const Entry &entry) {
-        if (rises.count() - since_[entry.row].taken > MOST_SINCE) {
+        if (rises.count() - since_[entry.row].taken > MAX_SINCE) {
             free_rows_.push_back(entry.row);
             return true;
         }
@@ -179,15 +179,15 @@ void Windows::close(int64_t since, int64_t till) {
         return;
     }
     size_t i = 0;
-    while (i < MOST && until_[i] <= since) {
+    while (i < MAX && until_[i] <= since) {
         ++i;
     }
-    if (i < MOST && from_[i] < since) { // the part before it stays
+    if (i < MAX && from_[i] < since) { // the part before it stays
         if (till < until_[i]) {
-            if (from_[MOST - 1] != NEVER) {
+            if (from_[MAX - 1] != NEVER) {
                 return;
             }
-            for (size_t j = MOST - 1; j > i; --j) {
+            for (size_t j = MAX - 1; j > i; --j) {
                 from_[j] = from_[j - 1];
                 until_[j] = until_[j - 1];
             }
@@ -198,41 +198,41 @@ void Windows::close(int64_t since, int64_t till) {
         until_[i++] = since;
     }
     size_t past = i;
-    while (past < MOST && until_[past] <= till && from_[past] != NEVER) {
+    while (past < MAX && until_[past] <= till && from_[past] != NEVER) {
         ++past;
     }
-    if (past < MOST && from_[past] < till) {
+    if (past < MAX && from_[past] < till) {
         from_[past] = till;
     }
-    for (; past < MOST; ++i, ++past) {
+    for (; past < MAX; ++i, ++past) {
         from_[i] = from_[past];
         until_[i] = until_[past];
     }
-    for (; i < MOST; ++i) {
+    for (; i < MAX; ++i) {
         from_[i] = until_[i] = NEVER;
     }
 }
 
 void Windows::open(int64_t since, int64_t till) {
-    std::array<int64_t, MOST + 1> from;
-    std::array<int64_t, MOST + 1> until;
+    std::array<int64_t, MAX + 1> from;
+    std::array<int64_t, MAX + 1> until;
     size_t n = 0;
     size_t i = 0;
-    for (; i < MOST && from_[i] != NEVER && until_[i] < since; ++i, ++n) {
+    for (; i < MAX && from_[i] != NEVER && until_[i] < since; ++i, ++n) {
         from[n] = from_[i];
         until[n] = until_[i];
     }
-    for (; i < MOST && from_[i] != NEVER && from_[i] <= till; ++i) {
+    for (; i < MAX && from_[i] != NEVER && from_[i] <= till; ++i) {
         since = std::min(since, from_[i]);
         till = std::max(till, until_[i]);
     }
     from[n] = since;
     until[n++] = till;
-    for (; i < MOST && from_[i] != NEVER; ++i, ++n) {
+    for (; i < MAX && from_[i] != NEVER; ++i, ++n) {
         from[n] = from_[i];
         until[n] = until_[i];
     }
-    if (n > MOST) { // the two nearest become one
+    if (n > MAX) { // the two nearest become one
         size_t nearest = 1;
         for (size_t j = 2; j < n; ++j) {
             if (from[j] - until[j - 1] < from[nearest] - until[nearest - 1]) {
@@ -246,7 +246,7 @@ void Windows::open(int64_t since, int64_t till) {
         }
         --n;
     }
-    for (i = 0; i < MOST; ++i) {
+    for (i = 0; i < MAX; ++i) {
         from_[i] = i < n ? from[i] : NEVER;
         until_[i] = i < n ? until[i] : NEVER;
     }

@@ -185,7 +185,7 @@ class Windows {
 
     // The earliest such time >= `time`, or NEVER.
     int64_t next(int64_t time) const {
-        for (size_t i = 0; i < MOST; ++i) {
+        for (size_t i = 0; i < MAX; ++i) {
             if (time < until_[i]) {
                 return time > from_[i] ? time : from_[i];
             }
@@ -194,7 +194,7 @@ class Windows {
     }
     // The end of the window that contains it.
     int64_t end(int64_t time) const {
-        for (size_t i = 0; i < MOST; ++i) {
+        for (size_t i = 0; i < MAX; ++i) {
             if (time < until_[i]) {
                 return until_[i];
             }
@@ -207,9 +207,9 @@ class Windows {
     void open(int64_t since, int64_t till);
 
   private:
-    static constexpr size_t MOST = 4;
-    std::array<int64_t, MOST> from_; // NEVER: unused, as are all after it
-    std::array<int64_t, MOST> until_;
+    static constexpr size_t MAX = 4;
+    std::array<int64_t, MAX> from_; // NEVER: unused, as are all after it
+    std::array<int64_t, MAX> until_;
 };
 
 // For one shape and length, by position: when one chunk may start.

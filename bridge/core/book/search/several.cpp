@@ -54,7 +54,7 @@ class Enough {
 
 size_t Due::next_in_blocks(size_t i, int64_t until) const {
     while (i < times_.size()) {
-        if (least_[i / BLOCK] >= until) {
+        if (minimum_[i / BLOCK] >= until) {
             i = (i / BLOCK + 1) * BLOCK;
         } else if (times_[i] < until) {
             return i;
@@ -65,22 +65,22 @@ size_t Due::next_in_blocks(size_t i, int64_t until) const {
     return times_.size();
 }
 
-int64_t Due::least_of(size_t block) const {
+int64_t Due::min_of(size_t block) const {
     const auto first = times_.begin() + static_cast<std::ptrdiff_t>(block * BLOCK);
     const auto n = static_cast<std::ptrdiff_t>(std::min(BLOCK, times_.size() - block * BLOCK));
     return *std::min_element(first, first + n);
 }
 
 int64_t Due::by_when(int64_t n) {
-    if (least_.empty()) {
+    if (minimum_.empty()) {
         for (size_t block = 0; block * BLOCK < times_.size(); ++block) {
-            least_.push_back(least_of(block));
+            minimum_.push_back(min_of(block));
         }
     }
-    if (n > static_cast<int64_t>(least_.size())) {
+    if (n > static_cast<int64_t>(minimum_.size())) {
         return NEVER;
     }
-    sorted_ = least_;
+    sorted_ = minimum_;
     const auto nth = sorted_.begin() + n - 1;
     std::nth_element(sorted_.begin(), nth, sorted_.end());
     return *nth;
@@ -97,9 +97,9 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
         part.same_until = part.rise = fits;
         return;
     }
-    const int64_t most = shape.exclusive ? 1 : part.most;
-    const NodeLines::Room room = state_.lines.room(p, shape.line_need(), start, length, most);
-    part.room = shape.exclusive ? part.most : room.times;
+    const int64_t maximum = shape.exclusive ? 1 : part.maximum;
+    const NodeLines::Room room = state_.lines.room(p, shape.line_need(), start, length, maximum);
+    part.room = shape.exclusive ? part.maximum : room.times;
     part.same_until = room.same_until;
     part.rise = room.rise;
     for (const int32_t c : shape.classes) { // until the next closed time becomes relevant
@@ -138,10 +138,11 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
         if (first > latest) {
             continue; // it does not matter
         }
-        const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
-        if (most > 0) {
-            together += most;
-            parts_.push_back({p, most, 0, first, first, is_lifted});
+        const int64_t maximum =
+            std::min(this->maximum(sought, static_cast<size_t>(p)), sought.count);
+        if (maximum > 0) {
+            together += maximum;
+            parts_.push_back({p, maximum, 0, first, first, is_lifted});
         }
     }
     if (together < sought.count) {
@@ -177,7 +178,7 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
                 return start;
             }
             enough.has(part.room);
-            enough.add(part.rise, part.most - part.room);
+            enough.add(part.rise, part.maximum - part.room);
             until = std::min(bound, enough.time());
         }
         start = until == NEVER ? NEVER : openings.next(until);

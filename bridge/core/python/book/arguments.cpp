@@ -12,7 +12,7 @@ TermArguments::TermArguments(const Book &book, nb::handle indptr, nb::handle con
     : constraint_("term_constraint", constraint), amount_("term_amount", amount),
       mode_("term_mode", mode), indptr_("term_indptr", indptr) {
     constraint_.within(0, static_cast<int32_t>(book.state().constraints.size()) - 1);
-    amount_.expect_rows(constraint_.rows(), "like term_constraint").within(0, MOST_AMOUNT);
+    amount_.expect_rows(constraint_.rows(), "like term_constraint").within(0, MAX_AMOUNT);
     mode_.expect_rows(constraint_.rows(), "like term_constraint").within(0, 2);
     indptr_.expect_rows(jobs + 1, "one more than job")
         .expect_offsets(constraint_.rows(), "term_constraint");

@@ -127,7 +127,7 @@ Returns:
         .def("constraint_use", &PyBook::constraint_use, "constraint"_a,
              "Return a constraint over time: slot starts, the bounds, and the amounts that count.")
         .def("add_request", &PyBook::add_request, "count"_a, "want"_a, "cls"_a, "arrangement"_a = 0,
-             "exclusive"_a = false, "most_per_node"_a = nb::none(),
+             "exclusive"_a = false, "max_per_node"_a = nb::none(),
              R"(Add a request, or find it again: equal requests have one number.
 
 Args:
@@ -136,7 +136,7 @@ Args:
     cls: (n_groups,) class of each group.
     arrangement: an ``Arrangement`` code.
     exclusive: whether it requests nodes for itself.
-    most_per_node: (n_groups,) chunks of the group on a node at most; 0: no limit.)")
+    max_per_node: (n_groups,) chunks of the group on a node at most; 0: no limit.)")
         .def("find", &PyBook::find, "request"_a, "length"_a, "terms"_a = nb::none(),
              "earliest"_a = nb::none(), "latest"_a = NEVER, "last"_a = false,
              R"(Look for the earliest (``last``: the latest) start in [earliest, latest].
@@ -194,7 +194,7 @@ Returns:
         .def(
             "settle", &PyBook::settle, nb::kw_only(), "job"_a, "request"_a, "start"_a, "length"_a,
             "term_indptr"_a, "term_constraint"_a, "term_amount"_a, "term_mode"_a, "booked"_a,
-            "unsure"_a, "movable"_a, "most"_a,
+            "unsure"_a, "movable"_a, "maximum"_a,
             R"(What ``keep_many`` makes of an empty book, in one that holds the jobs where they were.
 
 Only jobs near what does not fit are looked at.
@@ -208,11 +208,11 @@ Args:
     booked: (n,) which are booked, whether they fit or not (``book_many``, ``forced``).
     unsure: (n,) which are to be looked at although no node of theirs is overbooked.
     movable: (n,) which may be booked elsewhere.
-    most: jobs that are looked at.
+    maximum: jobs that are looked at.
 
 Returns:
     Outcomes of decisions; None: it cannot be told so, and the book is as it was. So it is
-    if more than `most` jobs would be looked at, or one that asks for chunks of several
+    if more than `maximum` jobs would be looked at, or one that asks for chunks of several
     kinds, has terms but no place, is not movable, or takes whole nodes by best fit; or if a
     constraint is exceeded.)")
         .def("book_running", &PyBook::book_running, nb::kw_only(), "job"_a, "run_indptr"_a,

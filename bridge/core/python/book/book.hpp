@@ -111,7 +111,7 @@ class PyBook {
     int32_t add_constraint(Array<int64_t> starts, Array<int64_t> amounts);
     void set_constraint(int64_t constraint, Array<int64_t> starts, Array<int64_t> amounts);
     int32_t add_request(Array<int64_t> count, Array<int64_t> want, Array<int32_t> cls,
-                        int64_t arrangement, bool exclusive, Array<int64_t> most_per_node);
+                        int64_t arrangement, bool exclusive, Array<int64_t> max_per_node);
 
     // Jobs: searched, booked, planned (book_jobs.cpp).
     FoundStart find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
@@ -136,7 +136,7 @@ class PyBook {
                                  Array<int64_t> length, Array<int64_t> term_indptr,
                                  Array<int32_t> term_constraint, Array<int64_t> term_amount,
                                  Array<int8_t> term_mode, Array<bool> booked, Array<bool> unsure,
-                                 Array<bool> movable, int64_t most);
+                                 Array<bool> movable, int64_t maximum);
     void book_running(Array<int64_t> job, Array<int64_t> run_indptr, Array<int32_t> run_nodes,
                       Array<int64_t> run_use, Array<int64_t> run_end, Array<bool> run_exclusive,
                       Array<int64_t> term_indptr, Array<int32_t> term_constraint,

@@ -142,7 +142,7 @@ std::optional<PyKept> PyBook::settle(Array<int64_t> job, Array<int32_t> request,
                                      Array<int64_t> term_indptr, Array<int32_t> term_constraint,
                                      Array<int64_t> term_amount, Array<int8_t> term_mode,
                                      Array<bool> booked, Array<bool> unsure, Array<bool> movable,
-                                     int64_t most) {
+                                     int64_t maximum) {
     const Column<int64_t> jobs("job", job);
     const size_t n = jobs.rows();
     const Column<int32_t> requests("request", request);
@@ -158,7 +158,7 @@ std::optional<PyKept> PyBook::settle(Array<int64_t> job, Array<int32_t> request,
     doubt.expect_rows(n, "like job");
     const Column<bool> may_move("movable", movable);
     may_move.expect_rows(n, "like job");
-    scalar("most", most, 0);
+    scalar("maximum", maximum, 0);
     if (std::any_of(terms.columns().mode, terms.columns().mode + terms.columns().indptr[n],
                     [](int8_t mode) { return mode == static_cast<int8_t>(TermMode::CHECK); })) {
         refuse("term_mode: expected BOTH or COUNT");
@@ -184,7 +184,7 @@ std::optional<PyKept> PyBook::settle(Array<int64_t> job, Array<int32_t> request,
                                there.data(),
                                doubt.data(),
                                may_move.data()},
-                              static_cast<size_t>(most), settled);
+                              static_cast<size_t>(maximum), settled);
     }
     if (!done) {
         return std::nullopt;
@@ -210,7 +210,7 @@ void PyBook::book_running(Array<int64_t> job, Array<int64_t> run_indptr, Array<i
     const Column<int64_t> uses("run_use", run_use, 2);
     uses.expect_rows(nodes.rows(), "like run_nodes")
         .expect_columns(n_res, "one per resource")
-        .within(0, MOST_AMOUNT);
+        .within(0, MAX_AMOUNT);
     const Column<int64_t> ends("run_end", run_end);
     ends.expect_rows(n, "like job");
     const Column<bool> whole("run_exclusive", run_exclusive);

@@ -9,7 +9,7 @@ PyBook::PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
     scalar("now", now, 0, NEVER - 1);
     scalar("select", select, 0, 1);
     const Column<int64_t> capacities("capacity", capacity, 2);
-    capacities.within(0, MOST_AMOUNT);
+    capacities.within(0, MAX_AMOUNT);
     const Column<int32_t> ranks("node_rank", node_rank);
     ranks.expect_rows(capacities.rows(), "like capacity");
     const auto n_res = static_cast<int64_t>(capacities.columns());
@@ -19,7 +19,7 @@ PyBook::PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
         const Column<int64_t> amounts("protections", keep, 2);
         amounts.expect_rows(capacities.rows(), "like capacity")
             .expect_columns(capacities.columns(), "like capacity")
-            .within(0, MOST_AMOUNT);
+            .within(0, MAX_AMOUNT);
         kept.push_back(
             {static_cast<size_t>(resource),
              {amounts.data(), amounts.data() + capacities.rows() * capacities.columns()}});
@@ -75,7 +75,7 @@ void PyBook::set_constraint(int64_t constraint, Array<int64_t> starts, Array<int
 }
 
 int32_t PyBook::add_request(Array<int64_t> count, Array<int64_t> want, Array<int32_t> cls,
-                            int64_t arrangement, bool exclusive, Array<int64_t> most_per_node) {
+                            int64_t arrangement, bool exclusive, Array<int64_t> max_per_node) {
     const Column<int64_t> counts("count", count);
     const Column<int64_t> demands("want", want, 2);
     const Column<int32_t> classes("cls", cls);
@@ -83,7 +83,7 @@ int32_t PyBook::add_request(Array<int64_t> count, Array<int64_t> want, Array<int
     counts.within(1, BookRequests::NO_LIMIT);
     demands.expect_rows(counts.rows(), "like count")
         .expect_columns(n_res, "one per resource")
-        .within(0, MOST_AMOUNT);
+        .within(0, MAX_AMOUNT);
     classes.expect_rows(counts.rows(), "like count")
         .within(0, static_cast<int32_t>(book_->state().requests.n_classes()) - 1);
     scalar("arrangement", arrangement, 0, 2);
@@ -95,11 +95,11 @@ int32_t PyBook::add_request(Array<int64_t> count, Array<int64_t> want, Array<int
                           BookRequests::NO_LIMIT,
                           {demands.data() + g * n_res, demands.data() + (g + 1) * n_res}});
     }
-    if (!most_per_node.is_none()) {
-        const Column<int64_t> most("most_per_node", most_per_node);
-        most.expect_rows(counts.rows(), "like count").within(0, BookRequests::NO_LIMIT);
+    if (!max_per_node.is_none()) {
+        const Column<int64_t> maximum("max_per_node", max_per_node);
+        maximum.expect_rows(counts.rows(), "like count").within(0, BookRequests::NO_LIMIT);
         for (size_t g = 0; g < counts.rows(); ++g) {
-            groups[g].most_per_node = most[g] == 0 ? BookRequests::NO_LIMIT : most[g];
+            groups[g].max_per_node = maximum[g] == 0 ? BookRequests::NO_LIMIT : maximum[g];
         }
     }
     return book_->state().requests.add(groups, static_cast<Arrangement>(arrangement), exclusive,

@@ -19,11 +19,11 @@ struct JobRequests {
     View<int64_t> limit;
     View<int64_t> min_nodes;
     View<int64_t> max_nodes;
-    View<int64_t> least;
+    View<int64_t> minimum;
     View<int64_t> reservation;
     View<int8_t> width_rule;
     View<int64_t> tasks;
-    View<int64_t> most_tasks;
+    View<int64_t> max_tasks;
     View<bool> exclusive;
     View<int64_t> per_node;
     View<int64_t> per_task;
@@ -38,16 +38,16 @@ struct JobRequests {
         : hold(jobs, "hold"), array_tasks(jobs, "array_tasks"),
           array_startable(jobs, "array_startable"), begin(jobs, "begin_s"),
           limit(jobs, "time_limit_s"), min_nodes(jobs, "min_nodes"), max_nodes(jobs, "max_nodes"),
-          least(jobs, "least_time_s"), reservation(jobs, "reservation"),
+          minimum(jobs, "min_time_s"), reservation(jobs, "reservation"),
           width_rule(jobs, "width_rule"), tasks(jobs, "tasks"),
-          most_tasks(jobs, "max_tasks_per_node"), exclusive(jobs, "exclusive"),
+          max_tasks(jobs, "max_tasks_per_node"), exclusive(jobs, "exclusive"),
           per_node(jobs, "per_node", 2), per_task(jobs, "per_task", 2),
           licences(jobs, "licences", 2), partitions(jobs, "partitions", n),
           features(jobs, "features", n), required(jobs, "required", n),
           excluded(jobs, "excluded", n), chunks(jobs, "chunks", n) {
         const auto check = [n](auto &...columns) { (columns.rows(n), ...); };
-        check(hold, array_tasks, array_startable, begin, limit, min_nodes, max_nodes, least,
-              reservation, width_rule, tasks, most_tasks, exclusive, per_node, per_task, licences);
+        check(hold, array_tasks, array_startable, begin, limit, min_nodes, max_nodes, minimum,
+              reservation, width_rule, tasks, max_tasks, exclusive, per_node, per_task, licences);
     }
 
     // Whether the controller would start it if resources were free.

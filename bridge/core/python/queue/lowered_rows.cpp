@@ -25,7 +25,7 @@ struct Gathered {
     std::vector<int64_t> per_node;
     std::vector<int64_t> per_task;
     std::vector<int32_t> tasks;
-    std::vector<int32_t> most_tasks;
+    std::vector<int32_t> max_tasks;
     Buffer<bool> exclusive;
     std::vector<int64_t> begin;
     std::vector<int8_t> width_rule;
@@ -40,7 +40,7 @@ struct Gathered {
         per_node.reserve(job.size() * requests.per_node.width());
         per_task.reserve(job.size() * requests.per_task.width());
         tasks.reserve(job.size());
-        most_tasks.reserve(job.size());
+        max_tasks.reserve(job.size());
         begin.reserve(job.size());
         width_rule.reserve(job.size());
         for (size_t i = 0; i < job.size(); ++i) {
@@ -49,7 +49,7 @@ struct Gathered {
             add_row(per_node, requests.per_node, at);
             add_row(per_task, requests.per_task, at);
             tasks.push_back(static_cast<int32_t>(requests.tasks.data()[at]));
-            most_tasks.push_back(static_cast<int32_t>(requests.most_tasks.data()[at]));
+            max_tasks.push_back(static_cast<int32_t>(requests.max_tasks.data()[at]));
             exclusive[i] = requests.exclusive.data()[at];
             begin.push_back(requests.hold.data()[at] == 3 ? requests.begin.data()[at] : 0);
             width_rule.push_back(requests.width_rule.data()[at]);
@@ -67,15 +67,15 @@ void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) 
     if (jobs.licences.size() != n_jobs * problem.n_counters) {
         refuse("licences: not as many columns as there are licences");
     }
-    const auto expect = [](const char *name, const auto &values, auto least, auto most) {
-        expect_within(name, values.data(), values.size(), least, most);
+    const auto expect = [](const char *name, const auto &values, auto minimum, auto maximum) {
+        expect_within(name, values.data(), values.size(), minimum, maximum);
     };
     constexpr int32_t any = std::numeric_limits<int32_t>::max();
-    expect("per_node", jobs.per_node, int64_t{0}, MOST_AMOUNT);
-    expect("per_task", jobs.per_task, int64_t{0}, MOST_AMOUNT);
-    expect("job_counter", jobs.licences, int64_t{0}, MOST_COUNT);
+    expect("per_node", jobs.per_node, int64_t{0}, MAX_AMOUNT);
+    expect("per_task", jobs.per_task, int64_t{0}, MAX_AMOUNT);
+    expect("job_counter", jobs.licences, int64_t{0}, MAX_COUNT);
     expect("tasks", jobs.tasks, 0, any);
-    expect("max_tasks_per_node", jobs.most_tasks, 0, any);
+    expect("max_tasks_per_node", jobs.max_tasks, 0, any);
     expect("width_rule", jobs.width_rule, int8_t{0}, int8_t{4});
     expect("alt_class", rows.class_, 0, static_cast<int32_t>(problem.n_class) - 1);
     expect("alt_time_limit_s", rows.time_limit_s, int64_t{1}, NEVER);
@@ -93,7 +93,7 @@ void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) 
     problem.per_node = jobs.per_node.data();
     problem.tasks = jobs.tasks.data();
     problem.per_task = jobs.per_task.data();
-    problem.max_tasks_per_node = jobs.most_tasks.data();
+    problem.max_tasks_per_node = jobs.max_tasks.data();
     problem.exclusive = jobs.exclusive.data();
     problem.not_before = jobs.begin.data();
     problem.beside_depth = jobs.beside_depth.data();

@@ -184,10 +184,10 @@ class PyRequestTable {
                  {requests.limit.data()[job], requests.min_nodes.data()[job],
                   requests.max_nodes.data()[job], requests.reservation.data()[job],
                   int64_t{requests.width_rule.data()[job]}, requests.tasks.data()[job],
-                  requests.most_tasks.data()[job], int64_t{requests.exclusive.data()[job]},
+                  requests.max_tasks.data()[job], int64_t{requests.exclusive.data()[job]},
                   word(requests.partitions[job], partitions),
                   word(requests.features[job], features), word(requests.required[job], required),
-                  word(requests.excluded[job], excluded), requests.least.data()[job],
+                  word(requests.excluded[job], excluded), requests.minimum.data()[job],
                   int64_t{requests.chunks[job].is_none() ? 0 : 1}}) {
                 *end++ = one;
             }

@@ -27,9 +27,9 @@ void expect_small_sums(const Column<int64_t> &held) {
         int64_t sum = 0;
         for (size_t run = 0; run < held.rows(); ++run) {
             sum += held[run * held.columns() + k];
-            if (sum > MOST_COUNT) {
+            if (sum > MAX_COUNT) {
                 refuse("run_counter: the sum of column " + std::to_string(k) + " is more than " +
-                       std::to_string(MOST_COUNT));
+                       std::to_string(MAX_COUNT));
             }
         }
     }
@@ -76,13 +76,13 @@ NodeWorld::NodeWorld(const WorldColumns &given, NodeProblem &problem, bool gathe
     const size_t n_nodes = problem.n_nodes = capacities_.rows();
     const size_t n_res = problem.n_res = capacities_.columns();
     problem.n_words = (n_nodes + 63) / 64;
-    capacities_.within(0, MOST_AMOUNT);
+    capacities_.within(0, MAX_AMOUNT);
     ranks_.expect_rows(n_nodes, "like capacity");
     problem.capacity = capacities_.data();
     problem.node_rank = ranks_.data();
 
     const size_t n_counters = problem.n_counters = counter_capacities_.rows();
-    counter_capacities_.within(0, MOST_COUNT);
+    counter_capacities_.within(0, MAX_COUNT);
     problem.counter_capacity = counter_capacities_.data();
 
     const size_t n_run = problem.n_run = run_ends_.rows();
@@ -91,11 +91,11 @@ NodeWorld::NodeWorld(const WorldColumns &given, NodeProblem &problem, bool gathe
         .expect_offsets(run_nodes_.rows(), "run_nodes");
     run_uses_.expect_rows(run_nodes_.rows(), "like run_nodes")
         .expect_columns(n_res, "like capacity")
-        .within(0, MOST_AMOUNT);
+        .within(0, MAX_AMOUNT);
     run_whole_.expect_rows(n_run, "like run_end");
     run_counters_.expect_rows(n_run, "like run_end")
         .expect_columns(n_counters, "like counter_capacity")
-        .within(0, MOST_COUNT);
+        .within(0, MAX_COUNT);
     expect_small_sums(run_counters_);
     problem.run_indptr = run_offsets_.data();
     problem.run_nodes = run_nodes_.data();
@@ -142,13 +142,13 @@ void NodeArguments::read_jobs(nb::handle given) {
     const Column<int64_t> per_node("per_node", hold(given, "per_node"), 2);
     per_node.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_res, "like capacity")
-        .within(0, MOST_AMOUNT);
+        .within(0, MAX_AMOUNT);
     const Column<int64_t> per_task("per_task", hold(given, "per_task"), 2);
     per_task.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_res, "like capacity")
-        .within(0, MOST_AMOUNT);
-    const Column<int32_t> most_tasks("max_tasks_per_node", hold(given, "max_tasks_per_node"));
-    most_tasks.expect_rows(n_jobs, "like tasks").at_least(0);
+        .within(0, MAX_AMOUNT);
+    const Column<int32_t> max_tasks("max_tasks_per_node", hold(given, "max_tasks_per_node"));
+    max_tasks.expect_rows(n_jobs, "like tasks").at_least(0);
     const Column<bool> whole("exclusive", hold(given, "exclusive"));
     whole.expect_rows(n_jobs, "like tasks");
     const Column<int64_t> begins("not_before", hold(given, "not_before"));
@@ -163,7 +163,7 @@ void NodeArguments::read_jobs(nb::handle given) {
     const Column<int64_t> counters("job_counter", hold(given, "job_counter"), 2);
     counters.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_counters, "like counter_capacity")
-        .within(0, MOST_COUNT);
+        .within(0, MAX_COUNT);
     if (attribute(given, "beside_depth").is_none()) {
         within_depth_ = Buffer<bool>(n_jobs);
         problem_.beside_depth = within_depth_.data();
@@ -175,7 +175,7 @@ void NodeArguments::read_jobs(nb::handle given) {
     problem_.tasks = tasks.data();
     problem_.per_node = per_node.data();
     problem_.per_task = per_task.data();
-    problem_.max_tasks_per_node = most_tasks.data();
+    problem_.max_tasks_per_node = max_tasks.data();
     problem_.exclusive = whole.data();
     problem_.not_before = begins.data();
     problem_.width_rule = rules.data();
@@ -199,13 +199,13 @@ void NodeArguments::read_alternatives(nb::handle given) {
     }
     const Column<int64_t> limits("alt_time_limit_s", hold(given, "alt_time_limit_s"));
     limits.expect_rows(n_alt, "like alt_class").at_least(1);
-    const Column<int32_t> least("alt_min_nodes", hold(given, "alt_min_nodes"));
-    least.expect_rows(n_alt, "like alt_class").at_least(1);
-    const Column<int32_t> most("alt_max_nodes", hold(given, "alt_max_nodes"));
-    most.expect_rows(n_alt, "like alt_class");
+    const Column<int32_t> minimum("alt_min_nodes", hold(given, "alt_min_nodes"));
+    minimum.expect_rows(n_alt, "like alt_class").at_least(1);
+    const Column<int32_t> maximum("alt_max_nodes", hold(given, "alt_max_nodes"));
+    maximum.expect_rows(n_alt, "like alt_class");
     for (size_t a = 0; a < n_alt; ++a) {
-        if (most[a] < least[a]) {
-            refuse("alt_max_nodes: " + std::to_string(most[a]) + " at position " +
+        if (maximum[a] < minimum[a]) {
+            refuse("alt_max_nodes: " + std::to_string(maximum[a]) + " at position " +
                    std::to_string(a) + " is less than alt_min_nodes there");
         }
     }
@@ -219,8 +219,8 @@ void NodeArguments::read_alternatives(nb::handle given) {
     problem_.alt_indptr = offsets.data();
     problem_.alt_class = classes.data();
     problem_.alt_time_limit_s = limits.data();
-    problem_.alt_min_nodes = least.data();
-    problem_.alt_max_nodes = most.data();
+    problem_.alt_min_nodes = minimum.data();
+    problem_.alt_max_nodes = maximum.data();
 }
 
 } // namespace bridge

@@ -150,21 +150,21 @@ NodeSets compact_py(const Tree &tree, const HopMetric &metric, Array<int32_t> id
 
 // Holders in the order given, after the exchange.
 Array<int32_t> exchange_py(const Tree &tree, const HopMetric &metric, Array<int32_t> nodes,
-                           Array<int32_t> kind, Array<int32_t> holder, Array<int32_t> most,
+                           Array<int32_t> kind, Array<int32_t> holder, Array<int32_t> maximum,
                            int64_t moves, int64_t seed) {
     expect_levels(tree, metric);
     const Column<int32_t> held("nodes", nodes), kinds("kind", kind), holders("holder", holder),
-        bounds("most", most);
+        bounds("maximum", maximum);
     held.within(0, static_cast<int32_t>(tree.n_nodes()) - 1);
     kinds.expect_rows(held.rows(), "nodes");
     holders.expect_rows(held.rows(), "nodes");
-    kinds.within(-1, MOST_NODES);
+    kinds.within(-1, MAX_NODES);
     holders.within(-1, static_cast<int32_t>(bounds.rows()) - 1);
-    bounds.within(0, MOST_NODES);
+    bounds.within(0, MAX_NODES);
     scalar("moves", moves, 0);
     scalar("seed", seed, 0);
-    constexpr size_t most_counts = 1U << 26;
-    if (bounds.rows() * tree.n_switches() > most_counts) {
+    constexpr size_t max_counts = 1U << 26;
+    if (bounds.rows() * tree.n_switches() > max_counts) {
         refuse("most: too many jobs for a tree of " + std::to_string(tree.n_switches()) +
                " switches");
     }
@@ -322,7 +322,7 @@ Args:
     steps: most steps, of about a nanosecond each; 0: no bound.
     iterations: of the neighbourhood search; 0: no bound. Both 0: orders only.
     seed: random seed.)")
-        .def("exchange", &exchange_py, "metric"_a, "nodes"_a, "kind"_a, "holder"_a, "most"_a,
+        .def("exchange", &exchange_py, "metric"_a, "nodes"_a, "kind"_a, "holder"_a, "maximum"_a,
              "moves"_a = 20000, "seed"_a = 0,
              R"(Exchanges equal nodes between jobs, two at a time, until there is no gain.
 
@@ -334,7 +334,7 @@ Args:
     nodes: on switches; a fixed one (kind -1) may occur several times.
     kind: of each; nodes of one kind are interchangeable; -1: fixed.
     holder: of each, a row of ``most``; -1: none.
-    most: (n_jobs,) leaf switches that a job may use; 0: any number. A job that already uses
+    maximum: (n_jobs,) leaf switches that a job may use; 0: any number. A job that already uses
         more keeps at most that many.
     moves: random exchanges tried.
     seed: random seed.

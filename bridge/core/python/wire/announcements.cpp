@@ -129,7 +129,7 @@ due_announcements_py(int64_t now_s, Array<int64_t> start_s, Array<int32_t> parti
         .expect_columns(n_jobs, "like row_of");
     const Column<int64_t> order("in_order", in_order);
     order.within(0, static_cast<int64_t>(n_jobs) - 1);
-    scalar("calm_s", calm_s, 1, MOST_COUNT);
+    scalar("calm_s", calm_s, 1, MAX_COUNT);
     const AnnouncedPlan plan{now_s,           n_rows,         starts.data(), where.data(),
                              offsets.data(),  flat.data(),    why.data(),    codes.data(),
                              texts.data(),    mixed.data(),   n_jobs,        rows.data(),
