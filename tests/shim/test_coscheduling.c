@@ -70,10 +70,10 @@ static void both_are_reported(void) {
     EXPECT_NUMBER(message->coschedule, COSCHEDULE_GUEST);
     EXPECT_NUMBER(message->max_slowdown_permille, 75);
     EXPECT(message->requeue);
-    uint64_t print = job_print(guest, know(guest), 0);
+    uint64_t print = job_fingerprint(guest, know(guest), 0);
     host->job_state = JOB_COMPLETE;
     EXPECT_TEXT(job_message(&arena, guest, know(guest), 0)->host_job_id, "");
-    EXPECT(job_print(guest, know(guest), 0) != print);
+    EXPECT(job_fingerprint(guest, know(guest), 0) != print);
     lock_scope_give(&locks);
     arena_reset(&arena);
     end();

@@ -115,7 +115,7 @@ static void the_service_is_told(void) {
     extend(host, 61);
     expect_result(0, APPLIED, "");
     EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
-    uint64_t print = job_print(host, know(host), 0);
+    uint64_t print = job_fingerprint(host, know(host), 0);
     pb_job_t *message = job_message(&arena, host, know(host), 0);
     EXPECT_NUMBER(message->hosted_s, 0);
     EXPECT_NUMBER(message->hosted_since_s, since_s);
@@ -125,7 +125,7 @@ static void the_service_is_told(void) {
     lock_scope_give(&locks);
     leave(guest);
     EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
-    EXPECT(job_print(host, know(host), 0) != print);
+    EXPECT(job_fingerprint(host, know(host), 0) != print);
     message = job_message(&arena, host, know(host), 0);
     EXPECT_NUMBER(message->hosted_s, 90);
     EXPECT_NUMBER(message->hosted_since_s, 0);

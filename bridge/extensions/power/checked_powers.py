@@ -41,7 +41,7 @@ class CheckedPowers:
 
 
 def node_powers(world: CheckedAmounts, rules: PowerRules) -> CheckedPowers:
-    """Rules 1 and 2."""
+    """Idle and maximum power of each node, by its type (rules 1 and 2)."""
     nodes = world.snapshot.nodes
     idle_w, max_w = np.zeros((2, len(nodes)), dtype=np.int64)
     typed = np.zeros(len(nodes), dtype=bool)

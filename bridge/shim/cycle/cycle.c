@@ -289,7 +289,7 @@ bool cycle_due(cycle_t *cycle)
     return cycle->again || cycle->results.urgent || now_ms >= cycle->tick_ms ||
            (cycle->recheck_ms && now_ms >= cycle->recheck_ms) ||
            (cycle->wait_ms && now_ms >= cycle->wait_ms) ||
-           (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
+           (cycle->next_s && now >= cycle->next_s) || events_fingerprint() != cycle->seen;
 }
 
 // Reads Slurm's tables; into an empty sent state for a full report.
@@ -334,7 +334,7 @@ void cycle_run(cycle_t *cycle)
     int64_t began_us = clock_us();
     bool tick = began_us / 1000 >= cycle->tick_ms;
     time_t second = time(NULL);
-    cycle->seen = events_print();
+    cycle->seen = events_fingerprint();
     bool recheck = events_latest() >= second;
     cycle->again = false;
     if (!scan(cycle, &snapshot)) {

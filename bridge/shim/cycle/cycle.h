@@ -40,7 +40,7 @@ typedef struct {
     throttle_t refusals, greetings; // limits on log messages about them
 
     // The next cycle waits for these.
-    uint64_t seen;      // events_print() before the last scan
+    uint64_t seen;      // events_fingerprint() before the last scan
     int64_t recheck_ms; // the last scan fell into the second of an update; 0: it did not
     time_t next_s;      // when something changes by itself; 0: nothing
     int64_t tick_ms;    // latest time of the next call

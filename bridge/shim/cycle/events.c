@@ -7,10 +7,10 @@
 
 static void hash_nodes(bridge_hash_t *hash, bitstr_t *nodes)
 {
-    hash_number(hash, nodes ? nodes_print(nodes) : 0);
+    hash_number(hash, nodes ? nodes_fingerprint(nodes) : 0);
 }
 
-uint64_t events_print(void)
+uint64_t events_fingerprint(void)
 {
     static const slurmctld_lock_t read_nodes =
         COMPAT_LOCKS(NO_LOCK, NO_LOCK, READ_LOCK, NO_LOCK, NO_LOCK);

@@ -9,7 +9,7 @@
 #include <time.h>
 
 // Changes with nearly every event. Takes the node lock for reading, for microseconds.
-uint64_t events_print(void);
+uint64_t events_fingerprint(void);
 
 // The moment of the latest update of jobs, nodes, partitions, reservations or licences.
 time_t events_latest(void);

@@ -12,7 +12,7 @@ char *nodes_text(arena_t *arena, bitstr_t *nodes)
     return text;
 }
 
-uint64_t nodes_print(bitstr_t *nodes)
+uint64_t nodes_fingerprint(bitstr_t *nodes)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     hash_number(&hash, (uint64_t)bit_size(nodes));

@@ -16,7 +16,7 @@ bitoff_t allocation_head(const job_record_t *job);
 char *nodes_text(arena_t *arena, bitstr_t *nodes);
 
 // A hash of the set of nodes.
-uint64_t nodes_print(bitstr_t *nodes);
+uint64_t nodes_fingerprint(bitstr_t *nodes);
 
 // Licences with their counts, as jobs, allocations and reservations report them.
 pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count);

@@ -159,7 +159,7 @@ static void hash_hosting(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)hosting.added << 1 | hosting_may_extend(job));
 }
 
-uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
+uint64_t job_fingerprint(const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     Schedbridge__V1__JobState state = job_wire_state(job);
@@ -174,7 +174,7 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
         hash_number(&hash, host_number(job));
         hash_hosting(&hash, job);
         if (state == PB(JOB_STATE__JOB_STATE_COMPLETING) && job->node_bitmap_cg)
-            hash_number(&hash, nodes_print(job->node_bitmap_cg));
+            hash_number(&hash, nodes_fingerprint(job->node_bitmap_cg));
         return hash_end(hash);
     }
     hash_text(&hash, job->name);

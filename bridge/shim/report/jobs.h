@@ -20,7 +20,7 @@ Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
 uint64_t job_version(const job_record_t *job);
 
 // Hash of all reported fields of the job.
-uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now);
+uint64_t job_fingerprint(const job_record_t *job, const sent_job_t *entry, time_t now);
 
 pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t *entry, time_t now);
 

@@ -86,7 +86,7 @@ void describe_node_power(pb_node_t *message, const node_record_t *node)
     message->idle_since_s = idle_since_s(node);
 }
 
-uint64_t node_power_print(const node_record_t *node)
+uint64_t node_power_fingerprint(const node_record_t *node)
 {
     if (!can_power_down(node))
         return 0;

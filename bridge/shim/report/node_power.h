@@ -20,7 +20,7 @@ bool node_is_leaving(const node_record_t *node);
 void describe_node_power(pb_node_t *message, const node_record_t *node);
 
 // The part of these fields that is not in the node's state, for its hash.
-uint64_t node_power_print(const node_record_t *node);
+uint64_t node_power_fingerprint(const node_record_t *node);
 
 // Powers nodes down or up. Needs LOCK_SCOPE_APPLY.
 verdict_t power_nodes(const pb_power_t *wanted);

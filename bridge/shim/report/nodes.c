@@ -36,7 +36,7 @@ static uint32_t steady_state(const node_record_t *node)
     return flags | (up ? NODE_STATE_IDLE : base);
 }
 
-uint64_t node_print(const node_record_t *node)
+uint64_t node_fingerprint(const node_record_t *node)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     hash_text(&hash, node->name);
@@ -44,7 +44,7 @@ uint64_t node_print(const node_record_t *node)
     hash_number(&hash, memory_mib(node));
     hash_number(&hash, (uint64_t)weight(node) << 32 | steady_state(node));
     hash_number(&hash, usable(node));
-    hash_number(&hash, node_power_print(node));
+    hash_number(&hash, node_power_fingerprint(node));
     if (active_feature_list) {
         list_itr_t *at = list_iterator_create(active_feature_list);
         for (node_feature_t *feature; (feature = list_next(at));) {

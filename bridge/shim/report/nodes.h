@@ -9,7 +9,7 @@
 #include "common/slurm_compat.h"
 
 // Hash of all reported fields of a node.
-uint64_t node_print(const node_record_t *node);
+uint64_t node_fingerprint(const node_record_t *node);
 
 pb_node_t *node_message(arena_t *arena, const node_record_t *node);
 

@@ -66,7 +66,7 @@ void sent_state_untell(sent_state_t *sent_state)
     for (size_t i = 0; i < sent_state->room; i++) {
         sent_job_t *job = &sent_state->jobs[i];
         if (job->job_id && job->told == sent_state->scan) {
-            job->print = 0; // the hash of nothing
+            job->fingerprint = 0; // the hash of nothing
             job->told = 0;
         }
         if (job->job_id && job->ended == sent_state->scan)

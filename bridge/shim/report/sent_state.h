@@ -17,7 +17,7 @@ typedef struct {
     uint32_t array_job_id;
     uint32_t array_task_id; // with array_job_id; UINT32_MAX for the unstarted tasks
     uint32_t scan;          // the last scan that saw it
-    uint64_t print;         // hash of all fields sent, before encoding
+    uint64_t fingerprint;   // hash of all fields sent, before encoding
     int64_t tested_ms;      // time of Slurm's last tests of the job
     uint8_t hold;           // their result
     char hold_text[96];

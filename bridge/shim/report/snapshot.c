@@ -102,8 +102,8 @@ static void note_begin(snapshot_t *snapshot, const job_record_t *job)
 static void report(snapshot_t *snapshot, const job_record_t *job, sent_job_t *entry)
 {
     snapshot->limited |= entry->hold == PB(HOLD__HOLD_LIMIT);
-    uint64_t print = job_print(job, entry, snapshot->now);
-    if (entry->sent && entry->print == print)
+    uint64_t fingerprint = job_fingerprint(job, entry, snapshot->now);
+    if (entry->sent && entry->fingerprint == fingerprint)
         return;
     int state = job_wire_state(job);
     if (entry->told)
@@ -111,7 +111,7 @@ static void report(snapshot_t *snapshot, const job_record_t *job, sent_job_t *en
     // A job that started or has just ended frees nothing yet; one that ended earlier has changed.
     snapshot->pressing |=
         !entry->sent || state == PB(JOB_STATE__JOB_STATE_PENDING) || state == entry->state;
-    entry->print = print;
+    entry->fingerprint = fingerprint;
     entry->sent = true;
     entry->found = (uint8_t)state;
     entry->told = entry->scan;
@@ -137,7 +137,7 @@ static bool read_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
             continue;
         }
         note_begin(snapshot, job);
-        if (!entry->sent || entry->print != job_print(job, entry, snapshot->now) ||
+        if (!entry->sent || entry->fingerprint != job_fingerprint(job, entry, snapshot->now) ||
             examine_needed(job, entry, now_ms))
             numbers_add(doubtful, numbers->ids[i]);
     }
@@ -212,7 +212,7 @@ static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
     return good;
 }
 
-static uint64_t names_print(void)
+static uint64_t names_fingerprint(void)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     for (int i = 0; i < node_record_count; i++) {
@@ -225,7 +225,7 @@ static uint64_t names_print(void)
 // Nodes are added and removed by configuration (and by `scontrol create node`).
 static void renumber_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
 {
-    uint64_t names = names_print();
+    uint64_t names = names_fingerprint();
     if (sent_state->node_names == names && sent_state->n_nodes == (size_t)node_record_count)
         return;
     snapshot->renumbered = sent_state->n_nodes > 0;
@@ -247,10 +247,10 @@ static void take_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
             continue;
         snapshot->scale.cpus += node->cpus_efctv;
         snapshot->scale.name_bytes += strlen(node->name) + 1;
-        uint64_t print = node_print(node);
-        if (print == sent_state->nodes[i])
+        uint64_t fingerprint = node_fingerprint(node);
+        if (fingerprint == sent_state->nodes[i])
             continue;
-        sent_state->nodes[i] = print;
+        sent_state->nodes[i] = fingerprint;
         arena_append(&snapshot->arena, &snapshot->nodes, node_message(&snapshot->arena, node));
     }
 }
@@ -263,9 +263,9 @@ static bool changed(arena_t *arena, const ProtobufCMessage *message, uint64_t *k
     protobuf_c_message_pack(message, packed);
     bridge_hash_t hash = BRIDGE_HASH_START;
     hash_bytes(&hash, packed, bytes);
-    uint64_t print = hash_end(hash);
-    bool is_new = print != *known;
-    *known = print;
+    uint64_t fingerprint = hash_end(hash);
+    bool is_new = fingerprint != *known;
+    *known = fingerprint;
     return is_new;
 }
 

@@ -37,15 +37,15 @@ static unsigned next_former;
 static void remember(const job_record_t *job)
 {
     former[next_former].job = compat_job_id(job);
-    former[next_former].nodes = nodes_print(job->node_bitmap);
+    former[next_former].nodes = nodes_fingerprint(job->node_bitmap);
     next_former = (next_former + 1) % MAX_FORMER;
 }
 
 static bool had_before(const job_record_t *job, bitstr_t *nodes)
 {
-    uint64_t print = nodes_print(nodes);
+    uint64_t fingerprint = nodes_fingerprint(nodes);
     for (unsigned i = 0; i < MAX_FORMER; i++) {
-        if (former[i].job == compat_job_id(job) && former[i].nodes == print)
+        if (former[i].job == compat_job_id(job) && former[i].nodes == fingerprint)
             return true;
     }
     return false;
