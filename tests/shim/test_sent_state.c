@@ -28,8 +28,8 @@ static void a_sent_state_agrees_with_an_array(void) {
                 EXPECT_NUMBER(made, !known[id]);
                 EXPECT_NUMBER(job->job_id, id);
                 if (made)
-                    job->print = id * UINT64_C(77);
-                EXPECT_NUMBER(job->print, id * UINT64_C(77));
+                    job->fingerprint = id * UINT64_C(77);
+                EXPECT_NUMBER(job->fingerprint, id * UINT64_C(77));
                 job->scan = sent_state.scan;
                 seen[id] = true;
             }
@@ -43,7 +43,7 @@ static void a_sent_state_agrees_with_an_array(void) {
         for (uint32_t id = 1; id <= JOBS; id++) {
             sent_job_t *job = sent_state_find(&sent_state, id);
             EXPECT_NUMBER(job != NULL, known[id]);
-            EXPECT(!job || job->print == id * UINT64_C(77));
+            EXPECT(!job || job->fingerprint == id * UINT64_C(77));
             count += known[id];
         }
         EXPECT_NUMBER(sent_state.count, count);
@@ -56,13 +56,13 @@ static void what_is_not_told_is_found_again(void) {
     sent_state_t sent_state = {.scan = 7};
     bool made;
     *sent_state_put(&sent_state, 1, &made) =
-        (sent_job_t){.job_id = 1, .print = 5, .told = 7, .ended = 6, .sent = true};
+        (sent_job_t){.job_id = 1, .fingerprint = 5, .told = 7, .ended = 6, .sent = true};
     *sent_state_put(&sent_state, 2, &made) =
-        (sent_job_t){.job_id = 2, .print = 5, .told = 6, .ended = 7, .sent = true};
+        (sent_job_t){.job_id = 2, .fingerprint = 5, .told = 6, .ended = 7, .sent = true};
     sent_state_untell(&sent_state);
     const sent_job_t *one = sent_state_find(&sent_state, 1), *two = sent_state_find(&sent_state, 2);
-    EXPECT(!one->print && !one->told && one->ended == 6 && one->sent);
-    EXPECT(two->print == 5 && two->told == 6 && !two->ended);
+    EXPECT(!one->fingerprint && !one->told && one->ended == 6 && one->sent);
+    EXPECT(two->fingerprint == 5 && two->told == 6 && !two->ended);
     sent_state_clear(&sent_state);
 }
 
