@@ -10,18 +10,18 @@
 #include "rules/examine.h"
 #include "slurm_mock.h"
 
-#define MAX 2000
+#define MAX_CASES 2000
 
 static sent_state_t sent_state;
 static lock_scope_t locks;
 static decision_results_t results;
 static applied_t applied;
 static uint64_t decided;
-static pb_decision_t decisions[MAX], *list[MAX];
-static pb_start_t starts[MAX];
-static pb_planned_start_t planned[MAX];
-static pb_pending_t pendings[MAX];
-static char ids[MAX][32];
+static pb_decision_t decisions[MAX_CASES], *list[MAX_CASES];
+static pb_start_t starts[MAX_CASES];
+static pb_planned_start_t planned[MAX_CASES];
+static pb_pending_t pendings[MAX_CASES];
+static char ids[MAX_CASES][32];
 static size_t count;
 
 static inline void begin(void) {

@@ -7,8 +7,8 @@
 #include "resize/resize.h"
 #include "rules/raised_limit.h"
 
-static Schedbridge__V1__Resize resizes[MAX];
-static Schedbridge__V1__Progress said_so[MAX];
+static Schedbridge__V1__Resize resizes[MAX_CASES];
+static Schedbridge__V1__Progress said_so[MAX_CASES];
 
 // A job that runs on the second node and may have one to eight.
 static job_record_t *running_with(uint32_t id, const char *option) {
