@@ -10,8 +10,8 @@
 #define OPTION "_SLURM_SPANK_OPTION_schedbridge_"
 #define UNSTATED 254 // NO_VAL8: the user said nothing of sharing
 
-static Schedbridge__V1__Requeue requeues[MAX];
-static Schedbridge__V1__Extend extensions[MAX];
+static Schedbridge__V1__Requeue requeues[MAX_CASES];
+static Schedbridge__V1__Extend extensions[MAX_CASES];
 static settings_t settings;
 
 static inline void begin_shared(void) {
