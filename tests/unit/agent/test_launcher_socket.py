@@ -150,7 +150,7 @@ def _ended(stream):
 
 
 def test_those_who_are_refused_cannot_take_all_descriptors(monkeypatch):
-    monkeypatch.setattr("bridge.agent.launchers.MOST", 3)
+    monkeypatch.setattr("bridge.agent.launchers.MAX", 3)
 
     async def story(planted, path):
         planted.job_of_family = lambda pid, uid: None

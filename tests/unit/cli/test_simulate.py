@@ -351,8 +351,8 @@ def test_the_engine_is_named_with_the_reason(schedbridge):
 
 @pytest.mark.parametrize("engine", ["fast", "cycle"])
 def test_a_hopeless_backlog_ends_with_words_and_code_3(schedbridge, monkeypatch, engine):
-    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_WAITING", 100)
-    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_S", 8 * 86_400)
+    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MAX_WAITING", 100)
+    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MAX_S", 8 * 86_400)
     requested = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
     code, out, err = schedbridge("lab", "simulate", *requested, "--json")
     assert code == 3

@@ -287,7 +287,7 @@ class TestRemembering:
 
     def test_what_has_not_changed_for_longest_is_forgotten_first(self, monkeypatch):
         assert MAX_KNOWN >= 100_000
-        monkeypatch.setattr("bridge.model.learnt.MOST_KNOWN", 2)
+        monkeypatch.setattr("bridge.model.learnt.MAX_KNOWN", 2)
         learning = Learning(Learnt())
         for key in ("a", "b", "a", "c"):
             learning.learn("ann", key, [1])

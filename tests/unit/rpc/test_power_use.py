@@ -6,7 +6,7 @@ import math
 import pytest
 
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.load_curves import APART_S, ASKED_LAG_S, KEPT, LAG_S
+from bridge.rpc.agents.load_curves import APART_S, REQUEST_LAG_S, KEPT, LAG_S
 from bridge.rpc.agents.lost_power import Claim
 from bridge.rpc.agents.node_sensor import MAX_JOBS
 from bridge.rpc.agents.power_use import (
@@ -530,7 +530,7 @@ def test_while_the_load_changes_nothing_is_kept(power):
 
 
 def test_what_slurm_measures_lags_behind_for_longer(power):
-    loaded(power, 71, 4, int(ASKED_LAG_S), "slurm:ipmi")
+    loaded(power, 71, 4, int(REQUEST_LAG_S), "slurm:ipmi")
     assert curve_of(power) == []
     loaded(power, 250, 4, 1, "slurm:ipmi")
     assert curve_of(power) == [(1, 250)]

@@ -324,7 +324,7 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, maximum, reque
 
     snapshot = a_world(3, chunks=True)
     before = planned(snapshot)
-    monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", maximum)
+    monkeypatch.setattr("bridge.planning.placement.node_swap.MAX_COUNTS", maximum)
     land = context(snapshot)
     land = dataclasses.replace(
         land, hop_tree=dataclasses.replace(land.hop_tree, tree=Noted(land.hop_tree.tree))
