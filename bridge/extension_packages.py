@@ -236,7 +236,6 @@ def broken_rows(world: Any, site: Site) -> Iterator[tuple[int, str]]:
 
     Args:
         world: a `bridge.check.amounts.CheckedAmounts`.
-        site: the rules.
     """
     for name, part in site.parts.items():
         extension = installed().by_name.get(name)

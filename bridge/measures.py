@@ -252,7 +252,7 @@ class StartErrors:
     """Start errors by one kind of promise; all 0 if there are none.
 
     Attributes:
-        median_s: of the signed error; > 0: later than promised.
+        median_s: the median of the signed error; > 0: later than promised.
         kept: share of starts never later than promised.
     """
 
@@ -369,7 +369,6 @@ def measure(
         decision_ms: (n_decisions,) float64, ms.
         starts: the accuracy of its announced starts, if known.
         predicted_s: (n_jobs,) int64, predicted run times; 0: unknown.
-        parts: the measures of extensions.
     """
     done = schedule.finished
     ended = ExecutedSchedule(

@@ -41,7 +41,6 @@ from bridge.extensions.power.measures import Violations
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.sight import Sight, under_corridor
 from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import SimulationResult
 from bridge.lab.sim.runs.power_options import (
     POWER_PAPER,
     PowerOptions,
@@ -49,6 +48,7 @@ from bridge.lab.sim.runs.power_options import (
     paper_workload,
     powered,
 )
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from

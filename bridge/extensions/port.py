@@ -123,7 +123,6 @@ class Extension:
         nodes: type of its part of `NodeTable`: columns with a row for each node.
         plan: type of its part of a `Plan`.
         site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
-        stages: what it does in cycles.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which has its name and makes its part of a `Site`.
@@ -167,7 +166,6 @@ class SiteRules(Protocol):
 
     Attributes:
         section: the class of its section, a pydantic model and `SiteSection`.
-        description: of the section, a sentence.
     """
 
     section: Any

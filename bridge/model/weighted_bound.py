@@ -37,8 +37,7 @@ class WeightedBound:
         key: identifies it in all snapshots.
         label: for users: "upper bound of power".
         subject: what jobs wait for, for users: "power".
-        unit: of all amounts, for users.
-        code: of the reasons of jobs that wait for it.
+        code: the code of the reasons of jobs that wait for it.
         starts_s: (n_steps,) instants, ascending; the first is 0.
         upper: (n_steps,) the bound from there on; NEVER: none.
         rest: what is used of it without any job.

@@ -27,7 +27,7 @@ class ExtensionMemories:
         """Starts without knowledge.
 
         Args:
-            hub: of the agents; None: there are none.
+            hub: the hub of the agents; None: there are none.
             site: the rules in force.
         """
         self._memories: dict[str, Memory] = {}

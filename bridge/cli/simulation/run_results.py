@@ -19,8 +19,8 @@ from bridge.lab.report.columns import columns_of
 from bridge.lab.report.html import write_html
 from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.sim.runs.backlog import Growing, growing
-from bridge.lab.sim.runs.result import SimulationResult
 from bridge.lab.sim.runs.power_options import end_s, measured
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.swf import Field, Trace, write_swf
 from bridge.measures import measure
 from bridge.model.parts import NO_PARTS

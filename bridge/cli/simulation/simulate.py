@@ -15,17 +15,17 @@ from bridge.cli.bundled import bundled
 from bridge.cli.invocation import given_arguments
 from bridge.cli.options import takes
 from bridge.cli.simulation.collected import Collected
-from bridge.cli.simulation.results import backlog_of, results_table, write_files
 from bridge.cli.simulation.policies import read_planning, read_policy
 from bridge.cli.simulation.replays import MAX_PLACED, Replays
+from bridge.cli.simulation.run_results import backlog_of, results_table, write_files
 from bridge.cli.simulation.simulate_options import SimulateOptions
 from bridge.errors import ConfigError
 from bridge.lab.experiments.provenance import provenance, sha256_of
 from bridge.lab.report.run import Run, figures
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.runs.faults import recorded_outages
-from bridge.lab.sim.runs.result import SimulationResult
 from bridge.lab.sim.runs.power_options import POWER_PAPER, paper_workload, powered
+from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.change_costs import JOIN, parse_change_cost
 from bridge.lab.sim.workloads.esp import ESP_NODES, as_trace, esp
 from bridge.lab.sim.workloads.reading import Readable, read_workload

@@ -197,7 +197,6 @@ def colour(job: int) -> str:
 
 
 def topology_svg(occupancy: TreeOccupancy, title: str) -> str:
-    """Draws the tree."""
     count = len(occupancy.names)
     cell = next(side for maximum, side in _SIZES if count <= maximum)
     leaves = {leaf for leaf in occupancy.nodes_of_leaf if leaf >= 0}

@@ -33,8 +33,6 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that was accepted."""
-
     text: str
     tree: ast.expr
     names: frozenset[str]

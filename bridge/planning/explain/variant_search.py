@@ -36,13 +36,7 @@ MAX_POOLS = 16
 
 @dataclass(frozen=True, slots=True)
 class VariantPlacement:
-    """A possible placement of a variant.
-
-    Attributes:
-        start_s, length_s: when.
-        alternative, layout: how.
-        nodes, groups, chunks: as in the book.
-    """
+    """A possible placement of a variant."""
 
     start_s: int
     length_s: int
@@ -58,7 +52,6 @@ class VariantSearch:
 
     Attributes:
         snapshot: the cluster, without the variants.
-        job: row of its jobs.
         variants: the alternative requests.
     """
 
@@ -189,11 +182,10 @@ class VariantSearch:
         return self._nodes if bool(varied(self._lowered, *one)[0]) else None
 
     def _extent(self, row: int, alternative: Alternative, layout: Layout) -> Extent:
-        """The extent of one layout."""
         one = np.array([row]), np.array([alternative.partition])
         whole = self._lowered.takes_whole(*one)
         weighed = self._nodes if self._lowered.weighs_nodes and whole[0] else None
-        return extent_of([layout], weighed, self._amounts.most([layout], one[0], whole))
+        return extent_of([layout], weighed, self._amounts.maximum([layout], one[0], whole))
 
     def _latest_s(self, row: int, length_s: int) -> int:
         """The latest start that horizon, reservation, deadline and fixed start allow."""

@@ -40,12 +40,7 @@ BY_EXPECTED = "by expected run times"
 
 
 def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
-    """Returns the snapshot with predicted run times and ends (rules 1 to 4).
-
-    Args:
-        snapshot: as the controller reported it.
-        prediction: for its jobs.
-    """
+    """Returns the snapshot with predicted run times and ends (rules 1 to 4)."""
     jobs, running = snapshot.jobs, snapshot.running
     limit_s, longest_s, whole = _limits(snapshot)
     whole |= (prediction.run_s <= 0) | (jobs.deadline_s > 0) | jobs.fixed | (jobs.reservation >= 0)
@@ -65,11 +60,6 @@ def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
 
 def drop_unsafe(snapshot: Snapshot, prediction: Prediction, site: Site) -> Prediction:
     """Removes predictions that could break a rule which comes into force later (rule 5).
-
-    Args:
-        snapshot: as the controller reported it.
-        prediction: for its jobs.
-        site: its rules.
 
     Returns:
         The prediction, with 0 in the entries that were removed.

@@ -42,7 +42,6 @@ def planned_shares(snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> Pl
     """What some rows of a plan take of their nodes.
 
     Args:
-        snapshot: that the plan was made for.
         plan: `Plan.job` are rows of its jobs.
         rows: (n,) ascending.
     """
@@ -68,7 +67,7 @@ def _requested_cpus(
     if plan.groups is not None:
         chunks = plan.groups[entries]
         for at in np.flatnonzero(chunks.any(axis=1)).tolist():
-            asked = jobs.chunks[job[at]]
-            wants = np.array(asked.wants, dtype=np.int64).reshape(len(asked.wants), -1)
-            cpus[at] = chunks[at, : len(wants)] @ (wants[:, CPUS] + asked.per_node[CPUS])
+            requested = jobs.chunks[job[at]]
+            wants = np.array(requested.wants, dtype=np.int64).reshape(len(requested.wants), -1)
+            cpus[at] = chunks[at, : len(wants)] @ (wants[:, CPUS] + requested.per_node[CPUS])
     return cpus

@@ -27,11 +27,11 @@ class BoundReasons:
         running, terms = lowered.snapshot.running, lowered.running
         owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
         mine = terms.constraint == bound.constraint
-        asked, start_s, end_s, counted = planned.counted_on(bound.constraint)
+        requested, start_s, end_s, counted = planned.counted_on(bound.constraint)
         self._of = {
             row: span
             for row, *span in zip(
-                asked.tolist(), start_s.tolist(), end_s.tolist(), counted.tolist(), strict=True
+                requested.tolist(), start_s.tolist(), end_s.tolist(), counted.tolist(), strict=True
             )
         }
         starts = np.concatenate((np.full(int(mine.sum()), self._now_s), start_s))
@@ -45,13 +45,11 @@ class BoundReasons:
         step = np.searchsorted(given.starts_s, self._at_s, side="right") - 1
         self._upper = given.upper[np.maximum(step, 0)]
 
-    def reason(self, asked: int, needs: int, length_s: int) -> Reason:
+    def reason(self, requested: int, needs: int, length_s: int) -> Reason:
         """The reason of a row that waits because of the bound.
 
         Args:
-            asked: position in `Rows.plannable`.
-            needs: what it adds.
-            length_s: for how long.
+            requested: position in `Rows.plannable`.
         """
         given, unit = self._given, self._given.unit
         text = f"waits for {given.subject}: needs {needs:,} {unit}"
@@ -59,8 +57,8 @@ class BoundReasons:
         last = int(np.searchsorted(self._at_s, min(self._now_s + length_s, NEVER)))
         at_s, upper = self._at_s[first:last], self._upper[first:last]
         used = self._used[first:last].copy()
-        if asked in self._of:
-            start_s, end_s, own = self._of[asked]
+        if requested in self._of:
+            start_s, end_s, own = self._of[requested]
             used[(at_s >= start_s) & (at_s < end_s)] -= own
         free = np.where(upper == NEVER, NEVER, upper - given.rest - used)
         short = np.flatnonzero(free < needs)

@@ -308,7 +308,7 @@ class LayoutChoices:
         amounts: tuple[NDArray[np.int64], ...] = ()
         if lowered.bounds:
             holds = lowered.takes_whole(requested[0], requested[1])
-            amounts = LayoutAmounts(snapshot, eligibility, lowered.bounds).most(
+            amounts = LayoutAmounts(snapshot, eligibility, lowered.bounds).maximum(
                 each, requested[0], holds
             )
         extent = extent_of(each, whole if lowered.weighs_nodes else None, amounts)

@@ -36,13 +36,12 @@ class LayoutAmounts:
             for bound in bounds
         ]
 
-    def most(
+    def maximum(
         self, layouts: Sequence[Layout], job: NDArray[np.int64], whole: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], ...]:
         """For each bound, (n,) what layouts add at most.
 
         Args:
-            layouts: n of them.
             job: (n,) rows of their jobs.
             whole: (n,) whether these hold their nodes whole.
         """
@@ -50,7 +49,9 @@ class LayoutAmounts:
         for weights, stated in self._of:
             each = zip(layouts, stated[job].tolist(), holds, strict=True)
             found.append(
-                np.array([weights.most(one, a, whole=own) for one, a, own in each], dtype=np.int64)
+                np.array(
+                    [weights.maximum(one, a, whole=own) for one, a, own in each], dtype=np.int64
+                )
             )
         return tuple(found)
 
@@ -63,26 +64,25 @@ class _LayoutWeights:
         self._floor, self._weight = given.floor, given.weight
         self._cpus = np.maximum(snapshot.nodes.capacity[:, CPUS], 1)
         self._largest: dict[tuple[int, ...], NDArray[np.int64]] = {}
-        self._least: dict[tuple[int, ...], int] = {}
+        self._minimum: dict[tuple[int, ...], int] = {}
         self._shared: dict[tuple[tuple[int, ...], int], int] = {}
         self._known: dict[tuple[int, int, bool], int] = {}
         self._kept: list[Layout] = []  # so that no other one gets an id that is in use
 
-    def most(self, layout: Layout, stated: int, *, whole: bool) -> int:
+    def maximum(self, layout: Layout, stated: int, *, whole: bool) -> int:
         """The maximum that its nodes add.
 
         Args:
-            layout: of a job.
             stated: the amount that is stated of the job on each node; 0: none.
             whole: it holds its nodes whole.
         """
         key = id(layout), stated, whole
         if key not in self._known:
             self._kept.append(layout)
-            self._known[key] = self._most(layout, stated, whole=whole)
+            self._known[key] = self._maximum(layout, stated, whole=whole)
         return self._known[key]
 
-    def _most(self, layout: Layout, stated: int, *, whole: bool) -> int:
+    def _maximum(self, layout: Layout, stated: int, *, whole: bool) -> int:
         classes = tuple(sorted({group.class_ for group in layout.groups}))
         if stated:
             return layout.nodes * max(stated - self._least_floor(classes), 0)
@@ -110,10 +110,10 @@ class _LayoutWeights:
         return found
 
     def _least_floor(self, classes: tuple[int, ...]) -> int:
-        if classes not in self._least:
+        if classes not in self._minimum:
             floor = self._floor[self._mask(classes)]
-            self._least[classes] = int(floor.min()) if len(floor) else 0
-        return self._least[classes]
+            self._minimum[classes] = int(floor.min()) if len(floor) else 0
+        return self._minimum[classes]
 
     def _of_largest(self, classes: tuple[int, ...], count: int) -> int:
         """The maximum of `count` nodes together."""

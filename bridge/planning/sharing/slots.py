@@ -80,7 +80,6 @@ class Guest:
     Attributes:
         job: row in `Snapshot.jobs`.
         nodes: (n,) int32 ascending: of the host's.
-        cpus: CPUs of the smallest of them.
         tasks: (n,) int32 on each node; 0 for jobs without tasks.
     """
 

@@ -103,7 +103,6 @@ class LoweredRules:
     """Rules, lowered for one snapshot; `lower` makes it.
 
     Attributes:
-        constraints: all of them.
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
         any: there are rules; otherwise nothing is summed.
@@ -190,7 +189,6 @@ class LoweredRules:
             rows: (n,) rows of `snapshot.jobs`, with repetitions.
             partition: (n,) indexes into `snapshot.partitions`.
             time_limit_s: (n,) how long each would be booked.
-            extent: their nodes.
 
         Returns:
             Their terms, with a reason for those that can never run. O(n) per rule.
@@ -285,7 +283,6 @@ class Sums:
         return None
 
     def put(self, start_s: int, end_s: int, terms: Terms, job: int) -> None:
-        """Adds a job."""
         own = terms.of(job)
         for constraint, amount, mode in zip(
             terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
@@ -303,7 +300,6 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
 
     Args:
         lowered: the new rules, for the snapshot that the plan was made with.
-        plan: made for it.
     """
     planned = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     rows = plan.job[planned].astype(np.int64)

@@ -291,7 +291,6 @@ class PlanningFields(Section):
         return getattr(self, name) if name in _OF_EXTENSIONS else None
 
     def _of_extensions(self) -> list[tuple[str, SiteSection]]:
-        """Names and sections of extensions."""
         found = ((name, self.section(name)) for name in _OF_EXTENSIONS)
         return [(name, section) for name, section in found if section is not None]
 

@@ -40,12 +40,7 @@ def binds(given: WeightedBound, now_s: int) -> bool:
 
 
 class LoweredBound:
-    """One bound in one snapshot.
-
-    Attributes:
-        given: the bound.
-        constraint: its number.
-    """
+    """One bound in one snapshot."""
 
     def __init__(
         self, given: WeightedBound, snapshot: Snapshot, constraints: CapacityConstraintList
@@ -71,7 +66,7 @@ class LoweredBound:
         constraint = np.full(len(jobs), self.constraint, dtype=np.int64)
         terms.add(jobs, constraint, amounts[jobs], np.full(len(jobs), mode, dtype=np.int8))
 
-    def most(self, rows: Ints, partition: Ints, nodes: Ints) -> Ints:
+    def maximum(self, rows: Ints, partition: Ints, nodes: Ints) -> Ints:
         """(n,) an upper bound of what jobs add on any nodes of their partitions.
 
         Args:

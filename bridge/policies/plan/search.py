@@ -219,8 +219,6 @@ class SearchQueue(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of one cycle."""
-
     starts: RowStarts
     done: Dispatched
     notes: tuple[str, ...] = ()

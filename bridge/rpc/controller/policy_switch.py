@@ -29,8 +29,7 @@ _LONGER = 1.1
 class Resolved(Protocol):
     """What replaces a part of the site's rules that is resolved for each cycle."""
 
-    def site(self, site: Site) -> Site:
-        """The rules with what is resolved."""
+    def site(self, site: Site) -> Site: ...
 
     def section(self, planning: Mapping[str, object]) -> Mapping[str, object]:
         """The section `planning` from which the same rules are read, e.g. by a replay."""

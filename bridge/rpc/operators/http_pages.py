@@ -41,7 +41,6 @@ class HttpRefusal(Exception):
         self.status, self.detail = status, detail
 
     def reply(self) -> Reply:
-        """The answer."""
         problem = {"type": "about:blank", "title": self.status.phrase, "status": self.status.value}
         body = json.dumps({**problem, "detail": self.detail}).encode()
         return Reply(self.status, body, "application/problem+json")
@@ -59,8 +58,6 @@ class Exchange:
         """Prepares it; nothing is read yet.
 
         Args:
-            reader: from the caller.
-            writer: to the caller.
             admit: keeps the connection even if there are too many.
         """
         self._reader, self._writer = reader, writer
@@ -115,7 +112,6 @@ class Exchange:
         return bytes(body)
 
     async def send(self, reply: Reply) -> None:
-        """Answers."""
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         fields = [("Content-Type", reply.content_type), *reply.fields, ("Connection", "close")]

@@ -13,7 +13,6 @@ def metrics_page(page: Callable[[], Awaitable[bytes]], max_open: int) -> HttpPag
     """The page.
 
     Args:
-        page: the metrics as text.
         max_open: connections at a time.
     """
 

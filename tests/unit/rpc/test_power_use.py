@@ -6,7 +6,7 @@ import math
 import pytest
 
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.load_curves import APART_S, REQUEST_LAG_S, KEPT, LAG_S
+from bridge.rpc.agents.load_curves import APART_S, KEPT, LAG_S, REQUEST_LAG_S
 from bridge.rpc.agents.lost_power import Claim
 from bridge.rpc.agents.node_sensor import MAX_JOBS
 from bridge.rpc.agents.power_use import (

@@ -195,7 +195,7 @@ bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
                          std::vector<Placed> &placed) {
     const Group &sought = request.sought.front();
     const bool in_order =
-        !state_.nodes.best_fit() && std::min(sought.count, sought.most_per_node) == 1;
+        !state_.nodes.best_fit() && std::min(sought.count, sought.max_per_node) == 1;
     if (!(in_order ? seat_first(sought, start, length) : seat_fewest(sought, start, length))) {
         return false;
     }
