@@ -85,7 +85,7 @@ class _LayoutWeights:
     def _maximum(self, layout: Layout, stated: int, *, whole: bool) -> int:
         classes = tuple(sorted({group.class_ for group in layout.groups}))
         if stated:
-            return layout.nodes * max(stated - self._least_floor(classes), 0)
+            return layout.nodes * max(stated - self._min_floor(classes), 0)
         scattered = layout.arrangement is Arrangement.SCATTER
         if whole:
             if scattered:
@@ -109,7 +109,7 @@ class _LayoutWeights:
             found |= self._eligibility.classes.mask(class_)
         return found
 
-    def _least_floor(self, classes: tuple[int, ...]) -> int:
+    def _min_floor(self, classes: tuple[int, ...]) -> int:
         if classes not in self._minimum:
             floor = self._floor[self._mask(classes)]
             self._minimum[classes] = int(floor.min()) if len(floor) else 0
