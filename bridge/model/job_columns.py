@@ -149,7 +149,6 @@ class Column:
         """The column where it is left out: of one value, read-only, shared by all tables.
 
         Args:
-            n_rows: of the table.
             width: number of amounts in a row, if the column is one of amounts.
         """
         if self.unit in VECTORS:
@@ -214,8 +213,6 @@ def fill_left_out(table: object, declared: Iterable[Column], n_rows: int, width:
 
     Args:
         table: with `LEFT_OUT` for each column that was left out.
-        declared: its columns.
-        n_rows: its rows.
         width: number of amounts in a row of a column of amounts.
     """
     for column in declared:

@@ -36,8 +36,6 @@ MAX_POOLS = 16
 
 @dataclass(frozen=True, slots=True)
 class VariantPlacement:
-    """A possible placement of a variant."""
-
     start_s: int
     length_s: int
     alternative: Alternative

@@ -40,8 +40,6 @@ def binds(given: WeightedBound, now_s: int) -> bool:
 
 
 class LoweredBound:
-    """One bound in one snapshot."""
-
     def __init__(
         self, given: WeightedBound, snapshot: Snapshot, constraints: CapacityConstraintList
     ) -> None:

@@ -69,7 +69,6 @@ class Session:
         started: jobs that started with the last report.
         gone: waiting jobs that it removed.
         whole: it named all jobs: a full one that left out no more than the one before.
-        ended: jobs that ended with it.
         avoiding: ids of jobs that the last snapshot keeps from where the controller refused them.
     """
 

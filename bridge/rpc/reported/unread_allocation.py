@@ -83,7 +83,7 @@ def _stated(amounts: list[int], largest: list[int]) -> tuple[list[int], list[int
     """What is stated for a node that is known, and what is assumed of another one (4)."""
     stated = [min(amount, MAX_AMOUNT) for amount in amounts]
     assumed = stated.copy()
-    for column, most in ((CPUS, MAX_COUNT), (MEMORY_MIB, MAX_AMOUNT)):
-        if amounts[column] > most:
+    for column, maximum in ((CPUS, MAX_COUNT), (MEMORY_MIB, MAX_AMOUNT)):
+        if amounts[column] > maximum:
             stated[column], assumed[column] = 0, largest[column]
     return stated, assumed
