@@ -15,6 +15,7 @@ from bridge.registry import build
 from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.job_use import used
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.rpc.controller.cycles import Cycles
@@ -133,7 +134,7 @@ class Scheduling:
             ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
-            overlay=memories.overlay,
+            overlay=lambda snapshot: memories.overlay(_with_use(snapshot, hub)),
         )
         resizing = self.cycles.resizing
         resizes.of(resizing.resize_times)
@@ -184,3 +185,14 @@ def _session(config: ServiceConfig) -> Session:
     switches = Switches(known.file)
     switches.warn()
     return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
+
+
+def _with_use(snapshot: Snapshot, hub: Hub | None) -> Snapshot:
+    """The snapshot with the resource use of running jobs, as the agents have read it."""
+    if hub is None:
+        return snapshot
+    try:
+        return used(snapshot, hub.readings, hub.shares.nodes)
+    except Exception:  # no guest is then placed beside a job
+        _log.exception("the resource use of jobs is unknown in this cycle")
+        return snapshot

@@ -18,7 +18,7 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.measured import measured, node_types, used
+from bridge.rpc.agents.measured import measured, node_types
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +64,7 @@ class PowerMemory:
     def _overlaid(self, snapshot: Snapshot) -> Snapshot:
         if self._hub is not None:
             self._state_types(snapshot, self._hub)
-            snapshot = used(
-                measured(snapshot, self._hub.power), self._hub.readings, self._hub.shares.nodes
-            )
+            snapshot = measured(snapshot, self._hub.power)
         self._learnt = observed(snapshot, self._learnt)
         if not self._learnt.known:
             return snapshot

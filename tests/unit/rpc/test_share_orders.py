@@ -11,7 +11,7 @@ from bridge.model.decisions.quotas import Quotas
 from bridge.model.plan import Plan
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.job_readings import STALE_S
-from bridge.rpc.agents.measured import used
+from bridge.rpc.agents.job_use import used
 from bridge.rpc.agents.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
