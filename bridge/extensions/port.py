@@ -25,7 +25,7 @@ Rules
        the rank of a `Preference`, what bounds a sum is a `WeightedBound`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -126,7 +126,8 @@ class Extension:
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which has its name and makes its part of a `Site`.
-        memory: what it learns over reports.
+        agents: what it reads in the reports of agents on the nodes.
+        memory: what it learns over reports of the controller.
         gauges: what it shows on the page of metrics.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
@@ -140,6 +141,7 @@ class Extension:
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
     rules: Face["SiteRules"] | None = None
+    agents: Face["AgentReaders"] | None = None
     memory: Face["Memories"] | None = None
     gauges: Face["Gauges"] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
@@ -170,6 +172,29 @@ class SiteRules(Protocol):
 
     section: Any
     description: str
+
+
+class AgentReader(Protocol):
+    """Reads what agents report of use; methods are called by any thread, and never wait."""
+
+    def arrived(self, agent: Any) -> None:
+        """An agent has opened its stream, a `bridge.rpc.agents.launcher_table.AgentStream`."""
+
+    def took(self, agent: str, mine: Collection[str], uses: Any) -> None:
+        """An agent has reported.
+
+        Args:
+            agent: its node.
+            mine: the nodes of which it is the newest agent.
+            uses: a `bridge.rpc.pb.agent_pb2.Uses`.
+        """
+
+
+class AgentReaders(Protocol):
+    """Makes the reader of one service."""
+
+    def reader(self, clock: Callable[[], float]) -> AgentReader:
+        """A reader without reports; `clock`: monotonic, s."""
 
 
 class Memory(Protocol):

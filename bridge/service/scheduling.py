@@ -4,8 +4,10 @@
 import logging
 import time
 from dataclasses import replace
+from typing import Any
 
 from bridge.model.plan import Plan
+from bridge.model.rules.power import NAME as POWER
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
 from bridge.power.sites import calendar_of
@@ -140,14 +142,9 @@ class Scheduling:
         resizes.of(resizing.resize_times)
         metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
         if hub is not None:
-            draws = hub.power
-            draws.tell = metrics.power_refused
             hub.reports.tell = metrics.report_refused
-            metrics.watch("power_nodes", lambda: float(draws.counts()[0]))
-            metrics.watch("power_nodes_stale", lambda: float(draws.counts()[1]))
-            metrics.watch("power_nodes_modelled", lambda: float(draws.sensors()["modelled"]))
-            metrics.watch("power_nodes_lost", lambda: float(draws.sensors()["lost"]))
-            draws.switched = metrics.power_switched
+            if (power := hub.extensions.get(POWER)) is not None:
+                _count_power(metrics, power)
 
     def record(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
         """Records the next cycle with such a queue; encodes it in the caller's thread."""
@@ -185,6 +182,16 @@ def _session(config: ServiceConfig) -> Session:
     switches = Switches(known.file)
     switches.warn()
     return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
+
+
+def _count_power(metrics: Metrics, power: Any) -> None:
+    """Counts what agents report of power."""
+    power.tell = metrics.power_refused
+    power.switched = metrics.power_switched
+    metrics.watch("power_nodes", lambda: float(power.counts()[0]))
+    metrics.watch("power_nodes_stale", lambda: float(power.counts()[1]))
+    metrics.watch("power_nodes_modelled", lambda: float(power.sensors()["modelled"]))
+    metrics.watch("power_nodes_lost", lambda: float(power.sensors()["lost"]))
 
 
 def _with_use(snapshot: Snapshot, hub: Hub | None) -> Snapshot:

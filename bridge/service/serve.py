@@ -25,10 +25,11 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bridge.errors import BridgeError
 from bridge.line_text import on_one_line
+from bridge.model.rules.power import NAME as POWER
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.registry import left_out
 from bridge.resizing.launchers import Absent, Launchers
@@ -105,9 +106,9 @@ class Service:
         self._server: Server | None = None
         trusts = config.resizing.trust_launchers
         self.hub = Hub(trusts_launchers=trusts) if config.agents is not None else None
-        if self.hub is not None:
-            self.hub.power.stale_s = config.power.stale_s
         self._launchers = launchers or self.hub or Absent()
+        if (power := self._power_reports()) is not None:
+            power.stale_s = config.power.stale_s
         self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
         self._private: tempfile.TemporaryDirectory[str] | None = None
@@ -229,11 +230,15 @@ class Service:
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             corridor=scheduling.corridor,
-            curves=lambda: {} if self.hub is None else self.hub.power.curves(),
-            power_losses=lambda: () if self.hub is None else self.hub.power.losses(),
+            curves=lambda: {} if (power := self._power_reports()) is None else power.curves(),
+            power_losses=lambda: () if (power := self._power_reports()) is None else power.losses(),
             coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
             changes=self._changes,
         )
+
+    def _power_reports(self) -> Any:
+        """What the extension of power has read in reports of agents; None: there is none."""
+        return None if self.hub is None else self.hub.extensions.get(POWER)
 
     def _schedule(self) -> Scheduling:
         memory, metrics = self._config.memory, self._metrics

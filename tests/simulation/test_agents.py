@@ -16,6 +16,7 @@ import pytest
 
 from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
+from bridge.extensions.power.memory import state_types
 from bridge.resizing.launchers import GrowOrder, ShrinkOrder
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.simulation.attackers import TAKING_NAMES, attack
@@ -292,12 +293,12 @@ def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
         port = a_port()
         served = a_service(home, agents=settings_of(keys, port))
         with served as service, an_agent(home, keys, port, "schedbridge-agent", "n1", *options):
-            nodes = eventually(service.hub.power.nodes)
+            nodes = eventually(service.hub.extensions.get("power").nodes)
             assert (nodes["n1"].watts, nodes["n1"].source) == (92, "pm_counters")
             (counters / "power").unlink()
-            service.hub.state_types({"n1": (100, 100)})  # the model's whatever the load
-            eventually(lambda: service.hub.power.nodes()["n1"].source == "model")
-            assert service.hub.power.nodes()["n1"].watts == 100
+            state_types(service.hub, {"n1": (100, 100)})  # the model's whatever the load
+            eventually(lambda: service.hub.extensions.get("power").nodes()["n1"].source == "model")
+            assert service.hub.extensions.get("power").nodes()["n1"].watts == 100
 
 
 def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys, tmp_path):
@@ -510,5 +511,5 @@ def test_an_ordinary_user_of_the_node_does_not_get_at_the_agent(keys):
             # No certificate: the handshake of TLS fails, or the connection is closed.
             assert found["service"] in {"SSLError", "ConnectionError", "b''"}
             assert "attached" not in found["report"]
-            assert service.hub.power.nodes() == {}
+            assert service.hub.extensions.get("power").nodes() == {}
             assert (agent.poll(), service.hub.agent_count) == (None, 1)

@@ -10,10 +10,10 @@ import math
 
 import pytest
 
+from bridge.extensions.power.power_use import STALE_S
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.power import power_of
 from bridge.planning.power.estimates import system_power
-from bridge.rpc.agents.power_use import STALE_S
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
 from tests.simulation.metered import World, a_metered_service
@@ -73,7 +73,7 @@ def test_a_lie_makes_nothing_start(home, watts):
         first_runs(world, meters)
         meters.reads(watts, job="1")
         assert not second_starts(world)
-        assert sum(meters.hub.power.refused.values()) == 2 * 60
+        assert sum(meters.hub.extensions.get("power").refused.values()) == 2 * 60
         assert b"schedbridge_power_refusals_total" in service._metrics.page()
 
 
@@ -112,7 +112,7 @@ def test_values_that_are_too_late_make_nothing_start(home):
         first_runs(world, meters)
         meters.reads(100, job="1", ago_ms=int(STALE_S * 1000) + 1)
         assert not second_starts(world)
-        assert {reason for _, reason in meters.hub.power.refused} == {"late"}
+        assert {reason for _, reason in meters.hub.extensions.get("power").refused} == {"late"}
 
 
 @pytest.mark.parametrize("behind_s", [-86_400, -60, 60, 86_400])

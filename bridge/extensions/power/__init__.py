@@ -2,7 +2,7 @@
 """Electric power: the upper bound of system power, and nodes that are powered down and up.
 
 `EXTENSION` is what the entry point names. Imports the port, and each face what it serves: only
-`wire.py` and `requests.py` import rpc. Start with `README.md`, then `stages.py`.
+those of the wire, of agents and of the memory import rpc. Start with `README.md`, then `stages.py`.
 """
 
 from typing import Final
@@ -21,6 +21,7 @@ EXTENSION: Final = Extension(
     stages=Face("bridge.extensions.power.stages:PowerStages"),
     check=Face("bridge.extensions.power.check:PowerCheck"),
     rules=Face("bridge.extensions.power.section:PowerSiteRules"),
+    agents=Face("bridge.extensions.power.power_use:PowerReaders"),
     memory=Face("bridge.extensions.power.memory:PowerMemories"),
     gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),

@@ -5,11 +5,14 @@ The file keeps it with the knowledge of predictors; policies see the columns onl
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bridge.errors import BridgeError
+from bridge.extensions.power.columns import NAME as POWER
 from bridge.extensions.power.draws import NAME, learnt_bounds, observed
+from bridge.extensions.power.measured import measured, node_types
+from bridge.extensions.power.power_use import PowerUse, Watts, state_models
 from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
@@ -18,7 +21,6 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.measured import measured, node_types
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +66,8 @@ class PowerMemory:
     def _overlaid(self, snapshot: Snapshot) -> Snapshot:
         if self._hub is not None:
             self._state_types(snapshot, self._hub)
-            snapshot = measured(snapshot, self._hub.power)
+            power = self._hub.extensions.get(POWER)
+            snapshot = snapshot if power is None else measured(snapshot, power)
         self._learnt = observed(snapshot, self._learnt)
         if not self._learnt.known:
             return snapshot
@@ -93,10 +96,23 @@ class PowerMemory:
         if self._typed[0] is rules and self._typed[1] is snapshot.nodes:
             return
         try:
-            hub.state_types(node_types(snapshot, rules))
+            state_types(hub, node_types(snapshot, rules))
         except BridgeError as error:
             _log.error("the nodes' types are not known to the agents: %s", error)
         self._typed = rules, snapshot.nodes
+
+
+def state_types(hub: Hub, types: Mapping[str, Watts]) -> None:
+    """Idle and maximum power of nodes, W: for their models, and to judge what they report."""
+    power: PowerUse | None = hub.extensions.get(POWER)
+    if power is None or types == power.types:
+        return
+    before = power.types
+    power.state_types(types)
+    power.forget(set(before) - set(types))
+    changed = {node: its for node, its in types.items() if before.get(node) != its}
+    for agent in hub.agents():
+        state_models(agent, changed)
 
 
 class PowerMemories:

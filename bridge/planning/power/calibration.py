@@ -30,6 +30,8 @@ from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.node_sets import members
 
+MODEL: Final = "model"
+"""Source of powers that an agent without a meter computes from the load."""
 BINS: Final = 20
 LEAST: Final = 6
 SPREAD: Final = 0.3

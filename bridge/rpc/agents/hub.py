@@ -16,7 +16,7 @@ Rules
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,10 +31,10 @@ from bridge.resizing.launchers import (
     WithdrawOrder,
 )
 from bridge.resizing.placement import JobPlacement
+from bridge.rpc.agents.extension_readers import ExtensionReaders
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
 from bridge.rpc.agents.placed_reports import PlacedReports
-from bridge.rpc.agents.power_use import PowerUse, Watts
 from bridge.rpc.agents.process_counts import ProcessCounts
 from bridge.rpc.agents.share_orders import ShareOrders
 from bridge.rpc.pb import agent_pb2 as pb
@@ -50,7 +50,7 @@ class Hub:
     """All agents and launchers; a `bridge.resizing.launchers.Launchers`.
 
     Attributes:
-        power: power of nodes and jobs.
+        extensions: what these read in reports of use.
         readings: resource use of jobs.
         shares: orders of CPU shares for agents.
         reports: lets reports in that agree with the placement of jobs.
@@ -73,7 +73,7 @@ class Hub:
         self._lost: dict[str, float] = {}
         self._launchers = LauncherTable()
         self._counts = ProcessCounts()
-        self.power = PowerUse(clock)
+        self.extensions = ExtensionReaders(clock)
         self.readings = JobReadings(clock)
         self.shares = ShareOrders(clock)
         self.reports = PlacedReports(clock)
@@ -94,31 +94,15 @@ class Hub:
                 self._agents[node] = agent
                 self._lost.pop(node, None)
             self._counts.forget(lambda key: key[1] in agent.nodes)
-        self._state_models(agent, self.power.types)
+        self.extensions.arrived(agent)
         if takes_shares:
             self.shares.arrived(agent)
         return agent
 
-    def state_types(self, types: Mapping[str, Watts]) -> None:
-        """Idle and maximum power of nodes, W: for their models, and to judge what they report."""
-        before = self.power.types
-        if types == before:
-            return
-        self.power.state_types(types)
-        self.power.forget(set(before) - set(types))
-        changed = {node: its for node, its in types.items() if before.get(node) != its}
+    def agents(self) -> list[AgentStream]:
+        """The newest agents of all nodes, each once."""
         with self._lock:
-            agents = {id(agent): agent for agent in self._agents.values()}
-        for agent in agents.values():
-            self._state_models(agent, changed)
-
-    @staticmethod
-    def _state_models(agent: AgentStream, types: Mapping[str, Watts]) -> None:
-        for node in agent.nodes:
-            if node in types:
-                idle_w, max_w = types[node]
-                model = pb.PowerModel(node=node, idle_w=idle_w, max_w=max_w)
-                agent.send(pb.AgentOrder(model=model))
+            return list({id(agent): agent for agent in self._agents.values()}.values())
 
     def left(self, agent: AgentStream) -> None:
         """Its stream has ended."""
@@ -154,7 +138,7 @@ class Hub:
                     self._counts.took(report.processes)
             case "uses":
                 mine = self._spoken_for(agent)
-                self.power.took(agent.nodes[0], mine, report.uses)
+                self.extensions.took(agent.nodes[0], mine, report.uses)
                 self.readings.took(mine, report.uses)
             case "shares":
                 self.readings.kept(self._spoken_for(agent), report.shares)

@@ -2,7 +2,7 @@
 """Where the measured power of a running job comes from, in words."""
 
 from bridge.model.job import RunningTable
-from bridge.rpc.agents.load_curves import MODEL
+from bridge.planning.power.calibration import MODEL
 from bridge.units import format_duration
 
 

@@ -121,7 +121,7 @@ def test_readings_of_other_nodes_are_left_out_and_the_others_count(hub):
     assert hub.readings.of("8", ["n9"]).progress == 0.5
     for job in ("7", "70"):
         assert hub.readings.of(job, ["n9"]) is None
-    assert hub.power.nodes()["n9"].watts == 100
+    assert hub.extensions.get("power").nodes()["n9"].watts == 100
     assert hub.reports.refused == {("n9", ELSEWHERE): 1}  # one report, however much it says
 
 

@@ -15,8 +15,8 @@ from bridge.rpc.agents.hub import Hub
 from bridge.state.store import Store
 from schedbridge_contracts import builders
 from schedbridge_contracts.builders import a_job, a_running_job
-from tests.unit.rpc.test_power_use import LONG, Clock, a_use
-from tests.unit.rpc.test_power_use import Node as AnAgent
+from tests.unit.extensions.power.test_power_use import LONG, Clock, a_use
+from tests.unit.extensions.power.test_power_use import Node as AnAgent
 
 RULES = PowerRules(node_types=(NodePower("all", NodeSet(), 70, 250),))
 
@@ -24,7 +24,7 @@ RULES = PowerRules(node_types=(NodePower("all", NodeSet(), 70, 250),))
 @pytest.fixture
 def hub():
     found = Hub(Clock())
-    found.clock = found.power._clock
+    found.clock = found.extensions.get("power")._clock
     return found
 
 
@@ -78,7 +78,7 @@ def test_agents_learn_the_types_and_values_outside_are_refused(hub):
         (name, 250) for name in snapshot.nodes.names
     }
     agent.draws(a_use(1000, node=snapshot.nodes.names[0]))
-    assert list(hub.power.refused.values()) == [1]
+    assert list(hub.extensions.get("power").refused.values()) == [1]
 
 
 def taught(memory, hub, watts=100):

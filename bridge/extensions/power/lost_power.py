@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bridge.rpc.agents.node_sensor import NodeSensor
+from bridge.extensions.power.node_sensor import NodeSensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ Rules
        without a current value counts with its type's idle and maximum power; if these are not
        stated, the job's power is unknown. Of the maximum a job on a part of a node counts with the
        same part beyond idle.
-    5. A job on a node whose measurement is lost (`bridge.rpc.agents.node_sensor`) counts as
+    5. A job on a node whose measurement is lost (`bridge.extensions.power.node_sensor`) counts as
        `lost_power.py` says. Every change of a node's source is counted, and logged at a limited
        rate for each node.
 """
@@ -32,10 +32,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.planning.power.calibration import NodeReports
-from bridge.rpc.agents.load_curves import MODEL, LoadCurve
-from bridge.rpc.agents.lost_power import Claim, lost_power
-from bridge.rpc.agents.node_sensor import MAX_JOBS, NONE, NodeSensor, Switch
+from bridge.extensions.power.load_curves import LoadCurve
+from bridge.extensions.power.lost_power import Claim, lost_power
+from bridge.extensions.power.node_sensor import MAX_JOBS, NONE, NodeSensor, Switch
+from bridge.planning.power.calibration import MODEL, NodeReports
+from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.transport.complaints import Complaints, nobody
@@ -146,6 +147,10 @@ class PowerUse:
     def state_types(self, types: Mapping[str, Watts]) -> None:
         """Sets the nodes' idle and maximum powers."""
         self._types = types
+
+    def arrived(self, agent: AgentStream) -> None:
+        """An agent has opened its stream: it gets the models of its nodes."""
+        state_models(agent, self._types)
 
     def state_claims(self, claims: Mapping[str, Mapping[str, Claim]]) -> None:
         """Sets what the jobs placed on each node may draw there, by node and job.
@@ -451,7 +456,7 @@ class PowerUse:
         return replace(value, lost=lost.source, lost_w=lost.watts, lost_for_s=now - lost.since_s)
 
     def curves(self) -> dict[str, NodeReports]:
-        """The power of each node by load (`bridge.rpc.agents.load_curves`)."""
+        """The power of each node by load (`bridge.extensions.power.load_curves`)."""
         with self._lock:
             return {name: curve.curve() for name, curve in self._curves.items()}
 
@@ -485,6 +490,23 @@ class PowerUse:
                 self._nodes.pop(name, None)
                 self._curves.pop(name, None)
                 self._changes.pop(name, None)
+
+
+def state_models(agent: AgentStream, types: Mapping[str, Watts]) -> None:
+    """Sends an agent idle and maximum power of its nodes."""
+    for node in agent.nodes:
+        if node in types:
+            idle_w, max_w = types[node]
+            model = pb.PowerModel(node=node, idle_w=idle_w, max_w=max_w)
+            agent.send(pb.AgentOrder(model=model))
+
+
+class PowerReaders:
+    """See `bridge.extensions.port.AgentReaders`."""
+
+    def reader(self, clock: Callable[[], float]) -> PowerUse:
+        """Without reports."""
+        return PowerUse(clock)
 
 
 def _load(power: pb.NodePower) -> float | None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from bridge.extensions.power.lost_power import Claim
+from bridge.extensions.power.power_use import PowerUse, Watts
 from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import node_powers, running_shares
 from bridge.planning.requests.cpu_shares import part_of
 from bridge.rpc.agents.job_use import names_on_nodes
-from bridge.rpc.agents.lost_power import Claim
-from bridge.rpc.agents.power_use import PowerUse, Watts
 
 
 def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.load_curves import APART_S, KEPT, LAG_S, REQUEST_LAG_S
-from bridge.rpc.agents.lost_power import Claim
-from bridge.rpc.agents.node_sensor import MAX_JOBS
-from bridge.rpc.agents.power_use import (
+from bridge.extensions.power.load_curves import APART_S, KEPT, LAG_S, REQUEST_LAG_S
+from bridge.extensions.power.lost_power import Claim
+from bridge.extensions.power.memory import state_types
+from bridge.extensions.power.node_sensor import MAX_JOBS
+from bridge.extensions.power.power_use import (
     MAX_NAMED,
     MAX_READINGS,
     MAX_W,
@@ -18,6 +18,7 @@ from bridge.rpc.agents.power_use import (
     STALE_S,
     PowerUse,
 )
+from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.recent import MIN_S, SETTLE_S, WINDOW_S
 from bridge.rpc.pb import agent_pb2 as pb
 
@@ -301,23 +302,23 @@ def test_an_agent_is_heard_for_its_own_nodes_only(clock):
     hub = Hub(clock)
     first, second = Node(hub, "n1"), Node(hub, "n2")
     second.draws(a_use(node="n1"))
-    assert hub.power.refused == {("n2", "node"): 1}
+    assert hub.extensions.get("power").refused == {("n2", "node"): 1}
     assert hub.reports.refused == {("n2", "elsewhere"): 1}  # what it says of the job there
-    assert hub.power.nodes() == {}
+    assert hub.extensions.get("power").nodes() == {}
     first.draws(a_use())
-    assert set(hub.power.nodes()) == {"n1"}
+    assert set(hub.extensions.get("power").nodes()) == {"n1"}
     Node(hub, "n1")
     first.draws(a_use(150))  # another has taken its place
-    assert hub.power.nodes()["n1"].watts == 100
+    assert hub.extensions.get("power").nodes()["n1"].watts == 100
 
 
 def test_agents_are_told_what_their_nodes_draw(clock):
     hub = Hub(clock)
     early = Node(hub, "n1", "n2")
-    hub.state_types({"n1": (70, 250), "n3": (10, 20)})
+    state_types(hub, {"n1": (70, 250), "n3": (10, 20)})
     late = Node(hub, "n3")
-    hub.state_types({"n1": (70, 250), "n3": (10, 30)})
-    hub.state_types({"n1": (70, 250), "n3": (10, 30)})
+    state_types(hub, {"n1": (70, 250), "n3": (10, 30)})
+    state_types(hub, {"n1": (70, 250), "n3": (10, 30)})
     told = [[(o.model.node, o.model.idle_w, o.model.max_w) for o in node.sent]
             for node in (early, late)]  # fmt: skip
     assert told == [[("n1", 70, 250)], [("n3", 10, 20), ("n3", 10, 30)]]
@@ -325,10 +326,10 @@ def test_agents_are_told_what_their_nodes_draw(clock):
 
 def test_values_of_nodes_that_the_site_no_longer_states_are_forgotten(clock):
     hub = Hub(clock)
-    hub.state_types({"n1": (70, 250)})
+    state_types(hub, {"n1": (70, 250)})
     Node(hub, "n1").draws(a_use())
-    hub.state_types({})
-    assert hub.power.nodes() == {}
+    state_types(hub, {})
+    assert hub.extensions.get("power").nodes() == {}
 
 
 # ------------------------------------------------------------------ lost measurements

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from typing import Final
 
-from bridge.planning.power.calibration import BINS, NodeReports
+from bridge.planning.power.calibration import BINS, MODEL, NodeReports
 from bridge.rpc.reported.safe_text import printable
 
 STEADY: Final = 0.05
@@ -25,7 +25,6 @@ REQUEST_LAG_S: Final = 60.0
 COUNTERS: Final = frozenset({"rapl", "pm_counters"})
 KEPT: Final = 32
 APART_S: Final = 5.0
-MODEL: Final = "model"
 
 
 class LoadCurve:
