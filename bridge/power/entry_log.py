@@ -37,7 +37,6 @@ class Wish:
     """Requested bounds; absolute instants.
 
     Attributes:
-        start_s: begin.
         end_s: end; `NEVER`: until it is removed.
         lower_w, upper_w: as in `OperatorEntry`.
         reason: for display.
@@ -55,8 +54,7 @@ class Author:
     """The author of a change of the corridor.
 
     Attributes:
-        name: of a user, or of a program.
-        origin: its source.
+        name: the name of a user, or of a program.
     """
 
     name: str

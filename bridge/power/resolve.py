@@ -32,7 +32,7 @@ class Entries:
     """The sources of a corridor.
 
     Attributes:
-        calendar: of the configuration, in its order.
+        calendar: the calendar of the configuration, in its order.
         entered: by operators and programs, ascending ids; those that were removed do not count.
         timezone: IANA name; of the calendar's cron.
         cron_s: how far from now recurring times are expanded, s.
@@ -59,7 +59,6 @@ def resolve(entries: Entries, from_s: int, until_s: int) -> Corridor:
     """The bounds over time.
 
     Args:
-        entries: all entries.
         from_s: the bounds before this instant are those at it.
         until_s: cron is expanded up to then.
     """
@@ -104,7 +103,6 @@ def sources_at(
 
 
 def in_force(entry: CorridorEntry, timezone: str, instant_s: int) -> bool:
-    """Whether an entry is in force at an instant."""
     found = _windows(entry, timezone, instant_s, instant_s + 1)
     return bool(((found[:, 0] <= instant_s) & (instant_s < found[:, 1])).any())
 

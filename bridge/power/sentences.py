@@ -12,9 +12,9 @@ def bounds_text(lower_w: int | None, upper_w: int | None) -> str:
     """Bounds that an entry names: `1.7 kW to 2.5 kW`, `at most 2.5 kW`, `no upper bound`."""
     if upper_w is None:
         return f"at least {shown_watts(lower_w or 0)}"
-    if (most := shown_watts(upper_w)) == NONE:
+    if (maximum := shown_watts(upper_w)) == NONE:
         return f"at least {shown_watts(lower_w)}, no upper bound" if lower_w else "no upper bound"
-    return f"at most {most}" if lower_w is None else f"{shown_watts(lower_w)} to {most}"
+    return f"at most {maximum}" if lower_w is None else f"{shown_watts(lower_w)} to {maximum}"
 
 
 def span_text(start_s: int, end_s: int) -> str:

@@ -47,8 +47,7 @@ def read_signal(text: str, zone: ZoneInfo, name: str) -> tuple[Wish, ...]:
 
     Args:
         text: JSON.
-        zone: of instants that name none.
-        name: of the file, for messages.
+        name: the name of the file, for messages.
 
     Raises:
         ConfigError: the first error, with file and key.

@@ -111,9 +111,9 @@ def test_the_sources_of_a_bound_name_it(calendar, operators, after_s):
     entries = made(calendar, operators)
     lower, upper = sources_at(entries, FROM_S + after_s)
     expected = naive(entries, FROM_S + after_s)
-    most = NO_UPPER_W if upper is None else upper.upper_w
-    least = 0 if lower is None else lower.lower_w
-    assert (min(least, most), most) == expected
+    maximum = NO_UPPER_W if upper is None else upper.upper_w
+    minimum = 0 if lower is None else lower.lower_w
+    assert (min(minimum, maximum), maximum) == expected
     for source in (lower, upper):
         assert source is None or in_force(source, "UTC", FROM_S + after_s)
 

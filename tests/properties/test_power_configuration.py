@@ -41,12 +41,12 @@ def a_problem(draw):
 
 def rank(jobs, room, waiting, widths):
     """What rule 3 compares, of one configuration."""
-    least = sum(w * job.lower_w for w, job in zip(widths, [*jobs, *waiting], strict=True))
-    most = sum(w * job.upper_w for w, job in zip(widths, [*jobs, *waiting], strict=True))
+    minimum = sum(w * job.lower_w for w, job in zip(widths, [*jobs, *waiting], strict=True))
+    maximum = sum(w * job.upper_w for w, job in zip(widths, [*jobs, *waiting], strict=True))
     changes = [abs(w - job.width) for w, job in zip(widths, jobs, strict=False)]
     return (
-        max(most - room.upper_w, 0),
-        max(room.lower_w - least, 0),
+        max(maximum - room.upper_w, 0),
+        max(room.lower_w - minimum, 0),
         room.nodes - sum(widths),
         sum(change > 0 for change in changes),
         sum(changes),

@@ -32,10 +32,10 @@ def a_case(seed):
         if width > left:
             break
         rigid = rng.random() < 0.3
-        least = int(rng.integers(1, width + 1))
+        minimum = int(rng.integers(1, width + 1))
         running.append({
             "id": f"r{name}", "width": width, "watts": int(rng.integers(90, 251)),
-            "allowed": (width,) if rigid else range(least, int(rng.integers(width, 9)) + 1),
+            "allowed": (width,) if rigid else range(minimum, int(rng.integers(width, 9)) + 1),
         })  # fmt: skip
         left -= width
     waiting = [
@@ -57,9 +57,9 @@ def a_world(running, waiting, now_s):
         held.append(a_running_job(nodes, end_s=100_000, min_nodes=bounds[0], max_nodes=bounds[1],
                                   **power))  # fmt: skip
         first += job["width"]
-    asked = [a_job(nodes=job["width"], limit_s=50_000, id=job["id"], min_power_w=job["watts"],
+    requested = [a_job(nodes=job["width"], limit_s=50_000, id=job["id"], min_power_w=job["watts"],
                    max_power_w=job["watts"]) for job in waiting]  # fmt: skip
-    return a_snapshot(nodes=NODES, running=held, jobs=asked, now_s=now_s)()
+    return a_snapshot(nodes=NODES, running=held, jobs=requested, now_s=now_s)()
 
 
 def a_round(running, waiting, world, plan):
@@ -129,8 +129,8 @@ def test_a_bound_that_some_widths_keep_holds_at_its_first_second(seed):
 def test_two_waiting_jobs_start_together_where_one_is_not_enough(preset, watts, width):
     running = [{"id": "m", "width": NODES, "watts": 90, "allowed": range(1, NODES + 1)}]
     waiting = [{"id": name, "width": width, "watts": watts} for name in ("a", "b")]
-    least_w = drawn_w([*running, *waiting], [NODES - 2 * width, width, width])
-    bounds_w = (least_w, least_w + 300)
+    min_w = drawn_w([*running, *waiting], [NODES - 2 * width, width, width])
+    bounds_w = (min_w, min_w + 300)
     assert not ended_by_some(running, waiting[:1], bounds_w)
     rules = PowerRules(Corridor((0,), bounds_w[:1], bounds_w[1:]),
                        (NodePower("node", NodeSet(), IDLE_W, 250),))  # fmt: skip

@@ -90,9 +90,9 @@ def test_measures_are_what_a_count_of_seconds_gives(power, bounds, renewed_s):
 
 @given(_powers(), _bounds())
 def test_who_is_asked_for_a_configuration_is_told_the_bounds_in_force(power, bounds):
-    asked = []
-    power_measures(power, bounds, lambda *given: bool(asked.append(given)))
-    for at_s, low_w, high_w in asked:
+    requested = []
+    power_measures(power, bounds, lambda *given: bool(requested.append(given)))
+    for at_s, low_w, high_w in requested:
         assert (low_w, high_w) == bounds.corridor.at(at_s)
         assert not low_w <= _each_second(power)[at_s] <= high_w
 
@@ -103,10 +103,10 @@ _OPTIONS = st.lists(
 
 
 @given(_OPTIONS, st.integers(0, 9), st.integers(-5, 30), st.integers(-5, 30))
-def test_a_configuration_is_found_if_and_only_if_one_of_all_fits(options, nodes, least_w, most_w):
+def test_a_configuration_is_found_if_and_only_if_one_of_all_fits(options, nodes, min_w, max_w):
     exists = any(
         sum(width for width, _ in chosen) <= nodes
-        and least_w <= sum(watts for _, watts in chosen) <= most_w
+        and min_w <= sum(watts for _, watts in chosen) <= max_w
         for chosen in product(*options)
     )
-    assert reachable(options, nodes, least_w, most_w) == exists
+    assert reachable(options, nodes, min_w, max_w) == exists

@@ -50,9 +50,12 @@ def test_against_the_list(case):
         watts = float(generator.integers(50, 60))
         recent.add(at_s, watts)
         naive.add(at_s, watts)
-        asked_s, stale_s = now_s + generator.choice((0, 20, 59, 61)), generator.choice((30, 300))
-        found = recent.bounds(asked_s, stale_s)
-        assert found == naive.bounds(asked_s, stale_s)
+        requested_s, stale_s = (
+            now_s + generator.choice((0, 20, 59, 61)),
+            generator.choice((30, 300)),
+        )
+        found = recent.bounds(requested_s, stale_s)
+        assert found == naive.bounds(requested_s, stale_s)
         said += found is not None
     assert said > 10
 

@@ -143,10 +143,10 @@ def test_what_makes_no_sense_changes_nothing(shared, dry_run):
     before = service.scheduling.corridor.entry_log()
     with OperatorClient(operator_of(home)) as operator:
         for request, problem in WRONG:
-            asked = pb.CorridorRequest(dry_run=dry_run)
-            asked.MergeFrom(request)
+            requested = pb.CorridorRequest(dry_run=dry_run)
+            requested.MergeFrom(request)
             with pytest.raises(ControllerError, match=problem):
-                operator.corridor(asked)
+                operator.corridor(requested)
     assert service.scheduling.corridor.entry_log() == before
 
 

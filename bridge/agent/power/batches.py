@@ -30,8 +30,7 @@ class Batches:
         """Takes a reading.
 
         Args:
-            use: read now.
-            now_s: of a monotonic clock.
+            now_s: time of a monotonic clock.
 
         Returns:
             The message to be sent; None: nothing yet.

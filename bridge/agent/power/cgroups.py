@@ -39,8 +39,7 @@ class CgroupUse:
     """Use of a job on a node since it began there.
 
     Attributes:
-        cpu_s: of all its processes, including ended ones.
-        memory_bytes: at present.
+        cpu_s: CPU time of all its processes, including ended ones.
         peak_bytes: maximum memory so far; 0: not counted.
         pressure: share of the last 10 s in which some of its tasks waited for memory; None: the
             kernel counts it for no job (v1).
@@ -63,7 +62,6 @@ class NodeCgroups:
         Args:
             node: as Slurm calls it.
             alone: the machine has no other node.
-            root: where cgroups are mounted.
         """
         self._root = root
         self._v1 = [f"slurm_{node}", *(["slurm"] if alone else [])]

@@ -5,7 +5,7 @@ A meter that had a value and has none is lost: that is reported, with its last v
 other meter has one, because the model does not replace a measurement.
 
 A meter of the machine does not measure one of several nodes on it (several slurmds): for those
-only Slurm and the model are used, and Slurm only if there are at most `MAX_ASKED` of them.
+only Slurm and the model are used, and Slurm only if there are at most `MAX_REQUESTED` of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from bridge.errors import ConfigError
 
 ORDER: Final = ("rapl", "pm_counters", "slurm", "model")
 OF_MACHINE: Final = frozenset({"rapl", "pm_counters"})
-MAX_ASKED: Final = 8
+MAX_REQUESTED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,9 @@ class PowerSettings:
 
     Attributes:
         sensors: names from `ORDER`, the first one tried first; empty: nothing is measured.
-        sys: where sysfs is.
         rest_w: power that RAPL does not measure, W.
         model: idle and maximum power of the node, W; None: as the service states them.
-        cpus: of the node; 0: those that this process may use.
+        cpus: the CPUs of the node; 0: those that this process may use.
     """
 
     sensors: tuple[str, ...] = ORDER
@@ -49,7 +48,6 @@ class Value:
     """A power and its source.
 
     Attributes:
-        watts: of the whole node.
         source: name of the sensor.
         age_s: how long ago it was measured.
         is_measured: by a meter, not by the model.
@@ -75,7 +73,6 @@ class NodeSensors:
 
         Args:
             node: as Slurm calls it.
-            settings: which, and where.
             load: busy CPUs of the node.
             of: number of nodes of this machine.
         """
@@ -89,7 +86,7 @@ class NodeSensors:
             "model": lambda: self.model,
         }
         left_out = OF_MACHINE if of > 1 else frozenset()
-        left_out |= {"slurm"} if of > MAX_ASKED else frozenset()
+        left_out |= {"slurm"} if of > MAX_REQUESTED else frozenset()
         self._sensors = [make[name]() for name in settings.sensors if name not in left_out]
 
     def read(self) -> Value | None:
@@ -137,8 +134,8 @@ def model_from(text: str) -> tuple[float, float] | None:
     """
     if not text:
         return None
-    idle, dash, most = text.removesuffix("W").partition("-")
+    idle, dash, maximum = text.removesuffix("W").partition("-")
     idle = idle.removesuffix("W")
-    if not dash or not idle.isdecimal() or not most.isdecimal() or int(idle) > int(most):
+    if not dash or not idle.isdecimal() or not maximum.isdecimal() or int(idle) > int(maximum):
         raise ConfigError("--power-model", f"must be IDLE-MAXIMUM in W, e.g. 71-250, not '{text}'")
-    return float(idle), float(most)
+    return float(idle), float(maximum)

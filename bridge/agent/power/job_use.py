@@ -32,7 +32,6 @@ class Use:
 
     Attributes:
         cpus: mean number of busy CPUs since the last reading; None: not known yet.
-        memory_mib: at present.
         cpu_s: CPU time since the job began on the node; None: unknown.
         peak_mib: maximum memory so far; 0: unknown.
         pressure: share of the last 10 s in which it waited for memory; 1 while it is swapped out;
@@ -73,9 +72,6 @@ class JobUse:
 
         Args:
             nodes: for which the agent reports, at least one.
-            processes: of this machine.
-            root: where cgroups are mounted.
-            proc: where processes are shown.
         """
         alone = len(nodes) == 1
         self._nodes = {name: _Node(NodeCgroups(name, alone=alone, root=root)) for name in nodes}
@@ -89,7 +85,7 @@ class JobUse:
         """By node.
 
         Args:
-            now_s: of a monotonic clock.
+            now_s: time of a monotonic clock.
         """
         found: dict[str, NodeUse] = {}
         without = []

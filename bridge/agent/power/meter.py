@@ -44,9 +44,6 @@ class AgentMeter:
 
         Args:
             nodes: at least one.
-            settings: which sensors.
-            processes: of this machine.
-            root: where cgroups are mounted.
             clock: monotonic, s.
             proc: where processes and the machine's pressure are shown.
             progress: reads the jobs' progress, by job and node (empty: unknown).

@@ -14,7 +14,6 @@ class NodeLoad:
 
     Attributes:
         busy_cpus: mean number of CPUs in use; None: unknown.
-        cpus: that the node has.
     """
 
     cpus: float

@@ -31,7 +31,6 @@ class PmCounters:
         """Prepares the readings.
 
         Args:
-            sys: where sysfs is.
             clock: monotonic, s.
         """
         self._folder, self._clock = sys / "cray" / "pm_counters", clock

@@ -38,7 +38,6 @@ class Rapl:
         """Finds the zones.
 
         Args:
-            sys: where sysfs is.
             rest_w: power of parts without a counter, W.
             clock: monotonic, s.
         """
@@ -58,8 +57,8 @@ class Rapl:
         if before is None or not 0 < now - before[0] <= LONGEST_S:
             return None
         used_uj = 0
-        for (_, most_uj), then, energy in zip(self._zones, before[1], energies, strict=True):
-            used_uj += energy - then if energy >= then else energy - then + most_uj
+        for (_, max_uj), then, energy in zip(self._zones, before[1], energies, strict=True):
+            used_uj += energy - then if energy >= then else energy - then + max_uj
         return used_uj / 1e6 / (now - before[0]) + self._rest_w
 
 
@@ -71,7 +70,7 @@ def _zones(folder: Path) -> list[tuple[Path, int]]:
             name = (zone / "name").read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError):
             continue
-        most_uj = whole_number(zone / "max_energy_range_uj")
-        if (name.startswith("package") or name == "dram") and most_uj is not None:
-            found.append((zone, most_uj))
+        max_uj = whole_number(zone / "max_energy_range_uj")
+        if (name.startswith("package") or name == "dram") and max_uj is not None:
+            found.append((zone, max_uj))
     return found

@@ -26,13 +26,10 @@ _WATTS: Final = re.compile(rb"\bCurrentWatts=([0-9]{1,9})(?:\s|$)")
 
 
 class StartedCommand(Protocol):
-    """A command that was started."""
-
     def poll(self) -> int | None:
         """Its exit code; None: it runs."""
 
-    def kill(self) -> None:
-        """Ends it."""
+    def kill(self) -> None: ...
 
     def output(self) -> bytes:
         """What it wrote; after its end."""
@@ -71,7 +68,6 @@ class SlurmEnergy:
 
         Args:
             node: as Slurm calls it.
-            start: starts commands.
             clock: monotonic, s.
         """
         self._node, self._start, self._clock = node, start, clock
@@ -82,12 +78,12 @@ class SlurmEnergy:
 
     @property
     def name(self) -> str:
-        """Of the plugin."""
+        """Names the energy plugin."""
         return f"slurm:{self._plugin or 'unknown'}"
 
     @property
     def age_s(self) -> float:
-        """Since Slurm's answer."""
+        """Seconds since Slurm's answer."""
         return 0.0 if self._value is None else self._clock() - self._value[1]
 
     def read(self) -> float | None:
@@ -109,10 +105,10 @@ class SlurmEnergy:
         except OSError:
             self._next_s = now + GIVE_UP_S
 
-    def _hear(self, running: StartedCommand, asked_s: float, now: float) -> None:
+    def _hear(self, running: StartedCommand, requested_s: float, now: float) -> None:
         code = running.poll()
         if code is None:
-            if now - asked_s > ANSWER_S:
+            if now - requested_s > ANSWER_S:
                 running.kill()
                 self._running = None
             return
@@ -122,7 +118,7 @@ class SlurmEnergy:
         if self._plugin:
             found = _WATTS.search(text)
             if found is not None and int(found[1]) > 0:
-                self._value = float(found[1]), asked_s
+                self._value = float(found[1]), requested_s
             return
         plugin = _PLUGIN.search(text)
         if plugin is None or plugin[1] == b"none":

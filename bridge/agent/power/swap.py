@@ -34,9 +34,8 @@ class Swapping:
         """Takes in a reading; returns whether memory is being swapped out (rule 1).
 
         Args:
-            key: of whom.
             swapped_bytes: swapped memory; None: not accounted for.
-            now_s: of a monotonic clock.
+            now_s: time of a monotonic clock.
         """
         if swapped_bytes is None:
             return False

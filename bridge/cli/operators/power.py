@@ -187,15 +187,15 @@ def _of_bounds(both: str | None, lower: str | None, upper: str | None) -> pb.Cor
     request, at = pb.CorridorRequest(), "LOWER-UPPER"
     try:
         if both is not None:
-            request.lower_w, most = watts_text.corridor(both)
-            request.upper_w = _NO_BOUND if most == NO_UPPER_W else most
+            request.lower_w, maximum = watts_text.corridor(both)
+            request.upper_w = _NO_BOUND if maximum == NO_UPPER_W else maximum
         if lower is not None:
             at = "--lower"
             request.lower_w = watts_text.watts(lower)
         if upper is not None:
             at = "--upper"
-            most = watts_text.upper_watts(upper)
-            request.upper_w = _NO_BOUND if most == NO_UPPER_W else most
+            maximum = watts_text.upper_watts(upper)
+            request.upper_w = _NO_BOUND if maximum == NO_UPPER_W else maximum
     except ValueError as error:
         raise ConfigError(at, str(error)) from None
     return request

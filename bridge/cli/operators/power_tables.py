@@ -40,7 +40,7 @@ def print_power(screen: Console, reply: pb.PowerReply) -> None:
     made_of = ", ".join(f"{name} {_text(amount)}" for name, amount in parts)
     lines = [
         ("bounds", f"{_bounds(now)}{_sources(now)}"),
-        ("system", f"{_text(reply.estimate_w)} by estimate ({made_of}){_verdict(reply)}"),
+        ("system", f"{_text(reply.estimate_w)} by estimate ({made_of}){_judged(reply)}"),
         ("at least", f"{_text(reply.lower_estimate_w)} by the lower estimate"),
     ]
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -135,8 +135,8 @@ def plot(reply: pb.PowerReply) -> Iterable[str]:
     begin, end = reply.steps[0].from_s, reply.steps[-1].until_s
     edges = [begin + (end - begin) * at // WIDTH for at in range(WIDTH + 1)]
     columns = list(pairwise(edges))
-    drawn = [_most(reply.planned, column) for column in columns]
-    upper = [_least_upper(reply.steps, column) for column in columns]
+    drawn = [_maximum(reply.planned, column) for column in columns]
+    upper = [_min_upper(reply.steps, column) for column in columns]
     lower = [
         max((step.lower_w for step in reply.steps if _meets(step, column)), default=0)
         for column in columns
@@ -166,11 +166,11 @@ def _cell(row: int, top: int, drawn: int, upper: int | None, lower: int) -> str:
     return "#" if level(drawn) >= row else " "
 
 
-def _most(planned: Iterable[pb.PowerStep], span: tuple[int, int]) -> int:
+def _maximum(planned: Iterable[pb.PowerStep], span: tuple[int, int]) -> int:
     return max((step.estimate_w for step in planned if _meets(step, span)), default=0)
 
 
-def _least_upper(found: Iterable[pb.CorridorStep], span: tuple[int, int]) -> int | None:
+def _min_upper(found: Iterable[pb.CorridorStep], span: tuple[int, int]) -> int | None:
     return min(
         (step.upper_w for step in found if step.upper_w != _NO_BOUND and _meets(step, span)),
         default=None,
@@ -260,7 +260,7 @@ def _by(step: pb.CorridorStep) -> str:
     return ", ".join(f"{name}: {shown(by)}" for name, by in parts if by)
 
 
-def _verdict(reply: pb.PowerReply) -> str:
+def _judged(reply: pb.PowerReply) -> str:
     now, estimate = reply.steps[0], reply.estimate_w
     if now.upper_w != _NO_BOUND and estimate > now.upper_w:
         return f": {_text(estimate - now.upper_w)} above the upper bound"

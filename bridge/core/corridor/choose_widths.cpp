@@ -19,8 +19,8 @@ constexpr int64_t QUICK = 20; // widths per job that a first search tries before
 constexpr double ROUNDING = 1e-6;
 
 constexpr Weights NODES{1, 0, 0, 0, 0};
-constexpr Weights MOST_W{0, 1, 0, 0, 0};
-constexpr Weights LEAST_W{0, 0, 1, 0, 0};
+constexpr Weights MAX_W{0, 1, 0, 0, 0};
+constexpr Weights MIN_W{0, 0, 1, 0, 0};
 constexpr Weights MORE_NODES{-1, 0, 0, 0, 0};
 constexpr Weights MORE_W{0, 0, -1, 0, 0};
 constexpr Weights CHANGES{0, 0, 0, 1, 0};
@@ -46,19 +46,19 @@ class Choice {
             return;
         }
         const Priced prices = priced(jobs_, goal, cuts_, best);
-        const double least = std::max(std::ceil(prices.bound - ROUNDING), enough);
+        const double minimum = std::max(std::ceil(prices.bound - ROUNDING), enough);
         // The aim begins at the bound and moves away in growing steps: the closer it is, the more
         // choices are pruned.
-        double untried = least;
+        double untried = minimum;
         double gap = 0;
         while (untried < best) {
             const double aim = std::min(untried + gap, best - 1);
-            const auto look = [&](int64_t most) {
+            const auto look = [&](int64_t maximum) {
                 return look_for(jobs_, goal, aim, prices, cuts_, proofs_, steps_,
-                                std::min(until, steps_ + most), best_);
+                                std::min(until, steps_ + maximum), best_);
             };
             Outcome outcome = look(QUICK * size());
-            if (outcome == Outcome::EFFORT && untried == least) {
+            if (outcome == Outcome::EFFORT && untried == minimum) {
                 const int64_t before = steps_;
                 halve(goal, aim, best, prices);
                 best = std::round(has(goal));
@@ -118,17 +118,17 @@ class Choice {
             mean[job] = nearest(jobs_, job, prices.mean[job]);
             now[job] = nearest(jobs_, job, static_cast<double>(jobs_.now[job]));
         }
-        std::vector<int64_t> least(jobs_.n);
+        std::vector<int64_t> minimum(jobs_.n);
         for (size_t job = 0; job < jobs_.n; ++job) {
-            least[job] = jobs_.widths[jobs_.indptr[job]];
+            minimum[job] = jobs_.widths[jobs_.indptr[job]];
         }
         std::vector<int64_t> best = best_;
         if (mend(jobs_, cuts, prices.weights, steps_, mean)) {
             best_ = std::move(mean);
-        } else if (mend(jobs_, cuts, MOST_W, steps_, best)) {
+        } else if (mend(jobs_, cuts, MAX_W, steps_, best)) {
             best_ = std::move(best);
-        } else if (mend(jobs_, cuts, MOST_W, steps_, least)) {
-            best_ = std::move(least);
+        } else if (mend(jobs_, cuts, MAX_W, steps_, minimum)) {
+            best_ = std::move(minimum);
         } else if (mend(jobs_, cuts, {}, steps_, now)) {
             best_ = std::move(now);
         } else {
@@ -145,23 +145,23 @@ class Choice {
 
 WidthsFound choose_widths(const WidthJobs &jobs, const WidthRoom &room, int64_t effort) {
     WidthsFound found;
-    std::vector<int64_t> least(jobs.n);
+    std::vector<int64_t> minimum(jobs.n);
     for (size_t job = 0; job < jobs.n; ++job) {
-        least[job] = jobs.widths[jobs.indptr[job]];
+        minimum[job] = jobs.widths[jobs.indptr[job]];
     }
     Choice choice(jobs, effort);
-    choice.begin_with(std::move(least));
+    choice.begin_with(std::move(minimum));
     if (choice.has(NODES) > static_cast<double>(room.nodes)) {
         return found;
     }
     choice.keep(NODES, static_cast<double>(room.nodes));
-    const double upper_w = std::max(static_cast<double>(room.upper_w), choice.has(MOST_W));
+    const double upper_w = std::max(static_cast<double>(room.upper_w), choice.has(MAX_W));
     found.over_w = static_cast<int64_t>(upper_w) - room.upper_w;
-    choice.keep(MOST_W, upper_w);
+    choice.keep(MAX_W, upper_w);
 
     const double lower_w = static_cast<double>(room.lower_w);
     choice.aim(MORE_W, -lower_w);
-    const double reached_w = std::min(choice.has(LEAST_W), lower_w);
+    const double reached_w = std::min(choice.has(MIN_W), lower_w);
     choice.keep(MORE_W, -reached_w);
 
     choice.aim(MORE_NODES, -static_cast<double>(room.nodes));
@@ -172,7 +172,7 @@ WidthsFound choose_widths(const WidthJobs &jobs, const WidthRoom &room, int64_t 
     choice.aim(CHANGED_NODES, ANY);
 
     found.under_w = static_cast<int64_t>(
-        std::max(lower_w - choice.has(LEAST_W), 0.0)); // later goals may have reduced it
+        std::max(lower_w - choice.has(MIN_W), 0.0)); // later goals may have reduced it
     found.width = choice.best();
     found.steps = choice.steps();
     found.settled = choice.proven();

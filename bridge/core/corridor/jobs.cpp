@@ -22,17 +22,17 @@ CheapestFirst::CheapestFirst(const WidthJobs &jobs, size_t job, const Weights &w
 
 int64_t CheapestFirst::next(double *cost) {
     Side *best = nullptr;
-    double least = std::numeric_limits<double>::infinity();
+    double minimum = std::numeric_limits<double>::infinity();
     if (present_) {
-        least = cost_.at(cost_.now);
+        minimum = cost_.at(cost_.now);
     }
     for (Side &side : sides_) {
-        if (side.left > 0 && cost_.at(*side.at) < least) {
-            least = cost_.at(*side.at);
+        if (side.left > 0 && cost_.at(*side.at) < minimum) {
+            minimum = cost_.at(*side.at);
             best = &side;
         }
     }
-    *cost = least;
+    *cost = minimum;
     if (best != nullptr) {
         const int64_t width = *best->at;
         if (--best->left > 0) {

@@ -13,17 +13,17 @@ struct WidthJobs {
     size_t n = 0;
     const int64_t *indptr = nullptr;
     const int64_t *widths = nullptr;
-    const int64_t *now = nullptr;     // its present width, one of these; 0: it has none
-    const int64_t *least_w = nullptr; // least power of each node, beyond that of an idle one
-    const int64_t *most_w = nullptr;  // greatest power, likewise
+    const int64_t *now = nullptr;   // its present width, one of these; 0: it has none
+    const int64_t *min_w = nullptr; // least power of each node, beyond that of an idle one
+    const int64_t *max_w = nullptr; // greatest power, likewise
 };
 
 // Weights of the quantities of a choice of widths. A job with another width than now counts as one
 // change, and the difference as changed nodes; a job without a present width counts as neither.
 struct Weights {
     double nodes = 0;
-    double most_w = 0;
-    double least_w = 0;
+    double max_w = 0;
+    double min_w = 0;
     double changes = 0;
     double changed_nodes = 0;
 };
@@ -44,8 +44,8 @@ struct JobCost {
 
     JobCost() : slope(0), change(0), each(0), now(0) {}
     JobCost(const WidthJobs &jobs, size_t job, const Weights &weights)
-        : slope(weights.nodes + weights.most_w * static_cast<double>(jobs.most_w[job]) +
-                weights.least_w * static_cast<double>(jobs.least_w[job])),
+        : slope(weights.nodes + weights.max_w * static_cast<double>(jobs.max_w[job]) +
+                weights.min_w * static_cast<double>(jobs.min_w[job])),
           change(jobs.now[job] > 0 ? weights.changes : 0),
           each(jobs.now[job] > 0 ? weights.changed_nodes : 0), now(jobs.now[job]) {}
 

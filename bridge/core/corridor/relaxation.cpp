@@ -14,8 +14,8 @@ constexpr double CLOSE = 2e-3; // a smaller distance to the best bound does not 
 
 void add(Weights &to, const Weights &what, double times) {
     to.nodes += what.nodes * times;
-    to.most_w += what.most_w * times;
-    to.least_w += what.least_w * times;
+    to.max_w += what.max_w * times;
+    to.min_w += what.min_w * times;
     to.changes += what.changes * times;
     to.changed_nodes += what.changed_nodes * times;
 }
@@ -75,7 +75,7 @@ class Prices {
             add(found.weights, cuts_[k].weights, price_[k]);
             found.limit += cuts_[k].limit * price_[k];
         }
-        double least = 0;
+        double minimum = 0;
         Weights sums; // of the cheapest widths
         for (size_t job = 0; job < jobs_.n; ++job) {
             const JobCost cost(jobs_, job, found.weights);
@@ -89,24 +89,24 @@ class Prices {
                     width = corners.width[k];
                 }
             }
-            least += lowest;
+            minimum += lowest;
             mean_[job] += share_ * (static_cast<double>(width) - mean_[job]);
             const auto nodes = static_cast<double>(width);
             sums.nodes += nodes;
-            sums.most_w += nodes * static_cast<double>(jobs_.most_w[job]);
-            sums.least_w += nodes * static_cast<double>(jobs_.least_w[job]);
+            sums.max_w += nodes * static_cast<double>(jobs_.max_w[job]);
+            sums.min_w += nodes * static_cast<double>(jobs_.min_w[job]);
             if (cost.now > 0 && width != cost.now) {
                 sums.changes += 1;
                 sums.changed_nodes += std::abs(nodes - static_cast<double>(cost.now));
             }
         }
         share_ = MEMORY;
-        found.bound = least - found.limit;
+        found.bound = minimum - found.limit;
         for (size_t k = 0; k < cuts_.size(); ++k) {
             const Weights &cut = cuts_[k].weights;
-            over_[k] = cut.nodes * sums.nodes + cut.most_w * sums.most_w +
-                       cut.least_w * sums.least_w + cut.changes * sums.changes +
-                       cut.changed_nodes * sums.changed_nodes - cuts_[k].limit;
+            over_[k] = cut.nodes * sums.nodes + cut.max_w * sums.max_w + cut.min_w * sums.min_w +
+                       cut.changes * sums.changes + cut.changed_nodes * sums.changed_nodes -
+                       cuts_[k].limit;
         }
         return found;
     }
@@ -145,11 +145,11 @@ class Prices {
 } // namespace
 
 double scale_of(const WidthJobs &jobs, const Weights &weights) {
-    double most = 0;
+    double maximum = 0;
     for (size_t job = 0; job < jobs.n; ++job) {
-        most = std::max(most, std::abs(JobCost(jobs, job, weights).slope));
+        maximum = std::max(maximum, std::abs(JobCost(jobs, job, weights).slope));
     }
-    return std::max({most, std::abs(weights.changes), std::abs(weights.changed_nodes), 1e-9});
+    return std::max({maximum, std::abs(weights.changes), std::abs(weights.changed_nodes), 1e-9});
 }
 
 Priced priced(const WidthJobs &jobs, const Weights &goal, const std::vector<Cut> &cuts,

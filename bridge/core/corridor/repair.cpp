@@ -75,13 +75,13 @@ double mend_one(const WidthJobs &jobs, Broken &broken, size_t job, double now, i
     const int64_t *first = jobs.widths + jobs.indptr[job];
     const int64_t *last = jobs.widths + jobs.indptr[job + 1] - 1;
     const int64_t *at = std::lower_bound(first, last, chosen[job]);
-    double least = now * (1 - 1e-9);
+    double minimum = now * (1 - 1e-9);
     int64_t width = 0;
     const auto look = [&](const int64_t *other) {
         ++steps;
         const double there = broken.with(job, chosen[job], *other);
-        if (there < least) {
-            least = there;
+        if (there < minimum) {
+            minimum = there;
             width = *other;
         }
     };

@@ -15,15 +15,15 @@ constexpr double ROUNDING = 1e-9; // of a cut's limit
 // How much worse the second-best width of a job is.
 double regret_of(const WidthJobs &jobs, size_t job, const Weights &weights) {
     CheapestFirst widths(jobs, job, weights);
-    double least = 0;
+    double minimum = 0;
     double second = 0;
-    widths.next(&least);
-    return widths.next(&second) == 0 ? std::numeric_limits<double>::infinity() : second - least;
+    widths.next(&minimum);
+    return widths.next(&second) == 0 ? std::numeric_limits<double>::infinity() : second - minimum;
 }
 
 bool equal(const WidthJobs &jobs, size_t a, size_t b, bool whatever_now) {
     const int64_t n = jobs.indptr[a + 1] - jobs.indptr[a];
-    return jobs.most_w[a] == jobs.most_w[b] && jobs.least_w[a] == jobs.least_w[b] &&
+    return jobs.max_w[a] == jobs.max_w[b] && jobs.min_w[a] == jobs.min_w[b] &&
            (whatever_now || jobs.now[a] == jobs.now[b]) &&
            n == jobs.indptr[b + 1] - jobs.indptr[b] &&
            std::equal(jobs.widths + jobs.indptr[a], jobs.widths + jobs.indptr[a] + n,
@@ -42,17 +42,17 @@ class Tree {
         order_jobs();
         for (const Cut &cut : cuts_) {
             std::vector<JobCost> costs;
-            std::vector<double> least(jobs.n + 1, 0);
+            std::vector<double> minimum(jobs.n + 1, 0);
             for (const size_t job : order_) {
                 costs.emplace_back(jobs, job, cut.weights);
             }
             for (size_t level = jobs.n; level-- > 0;) {
                 double cost = 0;
                 cheapest(jobs, order_[level], cut.weights, &cost);
-                least[level] = least[level + 1] + cost;
+                minimum[level] = minimum[level + 1] + cost;
             }
             costs_.push_back(std::move(costs));
-            least_.push_back(std::move(least));
+            minimum_.push_back(std::move(minimum));
         }
     }
 
@@ -63,16 +63,16 @@ class Tree {
     const Priced prices_;
     std::vector<Cut> cuts_;
     std::vector<size_t> order_;
-    std::vector<char> like_last_;             // by level: equals the job of the level before
-    std::vector<std::vector<JobCost>> costs_; // by cut and level
-    std::vector<std::vector<double>> least_;  // by cut: least sum of the jobs from a level on
+    std::vector<char> like_last_;              // by level: equals the job of the level before
+    std::vector<std::vector<JobCost>> costs_;  // by cut and level
+    std::vector<std::vector<double>> minimum_; // by cut: least sum of the jobs from a level on
 
     void order_jobs();
 
     bool allows(size_t cut, size_t level, double sum) const {
         const double limit = cuts_[cut].limit;
         const double slack = ROUNDING * (1 + std::abs(limit) + std::abs(prices_.limit));
-        return sum + least_[cut][level] <= limit + slack;
+        return sum + minimum_[cut][level] <= limit + slack;
     }
 };
 
@@ -88,7 +88,7 @@ void Tree::order_jobs() {
     order_.resize(jobs_.n);
     std::iota(order_.begin(), order_.end(), size_t{0});
     const auto key = [&](size_t job) {
-        return std::make_tuple(-regret[job], jobs_.most_w[job], jobs_.least_w[job],
+        return std::make_tuple(-regret[job], jobs_.max_w[job], jobs_.min_w[job],
                                whatever_now ? 0 : jobs_.now[job],
                                jobs_.indptr[job + 1] - jobs_.indptr[job],
                                jobs_.widths[jobs_.indptr[job + 1] - 1], job);

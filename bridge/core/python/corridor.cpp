@@ -10,10 +10,10 @@
 namespace bridge {
 namespace {
 
-constexpr int64_t MOST_WIDTH = int64_t{1} << 20;
-constexpr int64_t MOST_W = int64_t{1} << 20;
-constexpr int64_t MOST_JOBS = int64_t{1} << 12; // sums are exact as doubles
-constexpr int64_t MOST_SUM = int64_t{1} << 50;
+constexpr int64_t MAX_WIDTH = int64_t{1} << 20;
+constexpr int64_t MAX_W = int64_t{1} << 20;
+constexpr int64_t MAX_JOBS = int64_t{1} << 12; // sums are exact as doubles
+constexpr int64_t MAX_SUM = int64_t{1} << 50;
 
 struct PyWidthsFound {
     Array<int64_t> width;
@@ -46,28 +46,28 @@ void expect_choices(const Column<int64_t> &indptr, const Column<int64_t> &widths
 }
 
 PyWidthsFound choose_widths_py(Array<int64_t> indptr, Array<int64_t> widths, Array<int64_t> now,
-                               Array<int64_t> least_w, Array<int64_t> most_w, int64_t nodes,
+                               Array<int64_t> min_w, Array<int64_t> max_w, int64_t nodes,
                                int64_t lower_w, int64_t upper_w, int64_t effort) {
     const Column<int64_t> now_widths("now", now);
-    const size_t n = now_widths.within(0, MOST_WIDTH).rows();
-    if (n > static_cast<size_t>(MOST_JOBS)) {
-        refuse("now: more than " + std::to_string(MOST_JOBS) + " jobs");
+    const size_t n = now_widths.within(0, MAX_WIDTH).rows();
+    if (n > static_cast<size_t>(MAX_JOBS)) {
+        refuse("now: more than " + std::to_string(MAX_JOBS) + " jobs");
     }
     const Column<int64_t> choices("widths", widths);
-    choices.within(1, MOST_WIDTH);
+    choices.within(1, MAX_WIDTH);
     const Column<int64_t> offsets("indptr", indptr);
     offsets.expect_rows(n + 1, "one more than now").expect_offsets(choices.rows(), "widths");
     expect_choices(offsets, choices, now_widths);
-    const Column<int64_t> least("least_w", least_w);
-    least.expect_rows(n, "like now").within(0, MOST_W);
-    const Column<int64_t> most("most_w", most_w);
-    most.expect_rows(n, "like now").within(0, MOST_W);
-    scalar("nodes", nodes, 0, MOST_SUM);
-    scalar("lower_w", lower_w, -MOST_SUM, MOST_SUM);
-    scalar("upper_w", upper_w, -MOST_SUM, MOST_SUM);
+    const Column<int64_t> minimum("min_w", min_w);
+    minimum.expect_rows(n, "like now").within(0, MAX_W);
+    const Column<int64_t> maximum("max_w", max_w);
+    maximum.expect_rows(n, "like now").within(0, MAX_W);
+    scalar("nodes", nodes, 0, MAX_SUM);
+    scalar("lower_w", lower_w, -MAX_SUM, MAX_SUM);
+    scalar("upper_w", upper_w, -MAX_SUM, MAX_SUM);
     scalar("effort", effort, 0);
     const WidthJobs jobs{
-        n, offsets.data(), choices.data(), now_widths.data(), least.data(), most.data()};
+        n, offsets.data(), choices.data(), now_widths.data(), minimum.data(), maximum.data()};
     WidthsFound found;
     {
         nb::gil_scoped_release release;
@@ -96,8 +96,8 @@ void define_corridor(nb::module_ &m) {
         .def_ro("proven", &PyWidthsFound::proven,
                 "Whether nothing is better in power and idle nodes; False: ``effort`` ended first.")
         .def_ro("settled", &PyWidthsFound::settled, "Whether nothing is better in changes either.");
-    m.def("choose_widths", &choose_widths_py, "indptr"_a, "widths"_a, "now"_a, "least_w"_a,
-          "most_w"_a, nb::kw_only(), "nodes"_a, "lower_w"_a, "upper_w"_a, "effort"_a,
+    m.def("choose_widths", &choose_widths_py, "indptr"_a, "widths"_a, "now"_a, "min_w"_a, "max_w"_a,
+          nb::kw_only(), "nodes"_a, "lower_w"_a, "upper_w"_a, "effort"_a,
           R"(Choose one width for each job; branch and bound.
 
 Of all choices that the nodes suffice for, that with the least power above the upper bound; of
@@ -109,8 +109,8 @@ Args:
     indptr: (n_jobs + 1,) job i may have ``widths[indptr[i]:indptr[i + 1]]``.
     widths: (n,) ascending for each job, at least 1.
     now: (n_jobs,) present width, one of them; 0: it has none, and does not count as changed.
-    least_w: (n_jobs,) of each of its nodes, beyond what an idle one draws, W; for `lower_w`.
-    most_w: (n_jobs,) likewise, for `upper_w`.
+    min_w: (n_jobs,) of each of its nodes, beyond what an idle one draws, W; for `lower_w`.
+    max_w: (n_jobs,) likewise, for `upper_w`.
     nodes: for all of them together.
     lower_w: what they should draw at least, W; 0 or less: no bound.
     upper_w: what they may draw at most, W.

@@ -19,12 +19,7 @@ from bridge.ports import Preference
 
 
 def awake_first(snapshot: Snapshot, preference: Preference) -> Preference:
-    """Returns the preference with nodes without power last. O(n_nodes); mostly the same object.
-
-    Args:
-        snapshot: the cluster.
-        preference: of the place policy.
-    """
+    """Returns the preference with nodes without power last. O(n_nodes); mostly the same object."""
     saving = saving_of(snapshot.nodes)
     if saving is None or not np.count_nonzero(saving.off):
         return preference

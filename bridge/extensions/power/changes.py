@@ -22,7 +22,6 @@ class PowerChanges:
 
     Attributes:
         down, up: int32.
-        reason: for powering down, one sentence.
         again_s: when more could be powered down, event or not; NEVER: only after events.
     """
 

@@ -72,7 +72,7 @@ def broken_power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Pla
 def _broken_downs(
     snapshot: Snapshot, settings: PowerDown | None, plan: Plan, saving: PowerSaving
 ) -> Iterator[str]:
-    """Rule 2."""
+    """Nodes that must not be powered down, or not by this site (rule 2)."""
     down, names = changes_of(plan).down, snapshot.nodes.names
     if not len(down):
         return

@@ -100,12 +100,11 @@ def _drawn(
     """(e,) the power of jobs on nodes beyond idle.
 
     Args:
-        powers: of the nodes.
         node: (e,) the node.
         stated_w: (e,) the job's estimate; 0: unknown.
         taken: (e,) the CPUs that it takes on its node.
         there: (e,) the CPUs of the node.
     """
     idle_w = powers.idle_w[node] * powers.before[node]
-    most_w, rest = np.divmod((powers.max_w[node] - idle_w) * taken, there)
-    return np.where(stated_w == 0, most_w + (rest > 0), np.maximum(stated_w, idle_w) - idle_w)
+    max_w, rest = np.divmod((powers.max_w[node] - idle_w) * taken, there)
+    return np.where(stated_w == 0, max_w + (rest > 0), np.maximum(stated_w, idle_w) - idle_w)

@@ -8,11 +8,11 @@ Terms
 
 Rules
     1. A job is used once, after it has gone. Jobs that were never measured are not used.
-    2. The last `MOST_RUNS` runs of an application are kept. The expected power of its jobs lies
+    2. The last `MAX_RUNS` runs of an application are kept. The expected power of its jobs lies
        between the low quantile of their smallest powers and the high quantile of their largest
        ones; ranks are rounded outwards, so that few runs are all used.
     3. All numbers are clamped on input and on reading. A user's jobs change only that user's entry,
-       which is bounded (`MOST_NAMES`), as is the number of users (`MAX_USERS`): the entries whose
+       which is bounded (`MAX_NAMES`), as is the number of users (`MAX_USERS`): the entries whose
        last change is oldest are removed first.
 """
 
@@ -31,9 +31,9 @@ NAME: Final = "power"
 """Key in `bridge.ports.State.learnt`."""
 VERSION: Final = 1
 MAX_USERS: Final = 2_000
-MOST_NAMES: Final = 32
-MOST_RUNS: Final = 16
-MOST_W: Final = 1_000_000
+MAX_NAMES: Final = 32
+MAX_RUNS: Final = 16
+MAX_W: Final = 1_000_000
 LOW, HIGH = 0.1, 0.9
 
 Runs = tuple[tuple[int, int], ...]
@@ -51,16 +51,16 @@ def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
     known = (running.measured_max_power_w[own] > 0) & (running.power_lost_s[own] == 0)
     rows = own[known]
     found = []
-    for row, job_id, start_s, least_w, most_w in zip(
+    for row, job_id, start_s, min_w, max_w in zip(
         rows.tolist(), running.id[rows].tolist(), running.start_s[rows].tolist(),
         running.measured_min_power_w[rows].tolist(), running.measured_max_power_w[rows].tolist(),
         strict=True,
     ):  # fmt: skip
         numbers = before.running.get(job_id)
         if numbers is None or numbers[0] != start_s:
-            numbers = [start_s, least_w, most_w, name_code(str(running.name[row]))]
-        elif least_w < numbers[1] or most_w > numbers[2]:
-            numbers = [start_s, min(least_w, numbers[1]), max(most_w, numbers[2]), numbers[3]]
+            numbers = [start_s, min_w, max_w, name_code(str(running.name[row]))]
+        elif min_w < numbers[1] or max_w > numbers[2]:
+            numbers = [start_s, min(min_w, numbers[1]), max(max_w, numbers[2]), numbers[3]]
         else:
             continue
         found.append((job_id, numbers, str(running.user[row])))
@@ -84,10 +84,10 @@ def _teach(learning: Learning, job_id: str) -> None:
     learning.traits.pop(job_id)
     if numbers is None or user is None:
         return
-    _, least_w, most_w, code = numbers
+    _, min_w, max_w, code = numbers
     entry = from_numbers(learning.known.get(user) or ())
-    runs = (*entry.pop(code, ()), (least_w, most_w))[-MOST_RUNS:]
-    kept = dict([*entry.items(), (code, runs)][-MOST_NAMES:])
+    runs = (*entry.pop(code, ()), (min_w, max_w))[-MAX_RUNS:]
+    kept = dict([*entry.items(), (code, runs)][-MAX_NAMES:])
     learning.learn(user, user, to_numbers(kept))
     if len(learning.known) > MAX_USERS:
         for other in learning.known.in_order()[: len(learning.known) - MAX_USERS]:
@@ -99,8 +99,8 @@ def bounds_of(runs: Runs) -> tuple[int, int]:
     if not runs:
         return 0, 0
     last = len(runs) - 1
-    least, most = (sorted(run[side] for run in runs) for side in (0, 1))
-    return least[math.floor(LOW * last)], most[math.ceil(HIGH * last)]
+    minimum, maximum = (sorted(run[side] for run in runs) for side in (0, 1))
+    return minimum[math.floor(LOW * last)], maximum[math.ceil(HIGH * last)]
 
 
 def learnt_bounds(
@@ -116,9 +116,9 @@ def learnt_bounds(
     Returns:
         Lower and upper bounds, (n,) each.
     """
-    least_w, most_w = (np.zeros(len(users), dtype=np.int64) for _ in range(2))
+    min_w, max_w = (np.zeros(len(users), dtype=np.int64) for _ in range(2))
     if not learnt.known:
-        return least_w, most_w
+        return min_w, max_w
     entries: dict[str, Entry] = {}
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
     for row, key in enumerate(zip(users.tolist(), names.tolist(), strict=True)):
@@ -129,8 +129,8 @@ def learnt_bounds(
             continue
         if key not in bounds:
             bounds[key] = bounds_of(entries[user].get(name_code(name), ()))
-        least_w[row], most_w[row] = bounds[key]
-    return least_w, most_w
+        min_w[row], max_w[row] = bounds[key]
+    return min_w, max_w
 
 
 def to_numbers(entry: Entry) -> list[int]:
@@ -149,12 +149,14 @@ def from_numbers(numbers: Sequence[int]) -> Entry:
         return {}
     found: Entry = {}
     at = 1
-    while at + 1 < len(numbers) and len(found) < MOST_NAMES:
+    while at + 1 < len(numbers) and len(found) < MAX_NAMES:
         code, count = numbers[at : at + 2]
         rows = numbers[at + 2 : at + 2 + 2 * max(count, 0)]
-        if not 1 <= count <= MOST_RUNS or len(rows) < 2 * count:
+        if not 1 <= count <= MAX_RUNS or len(rows) < 2 * count:
             break
         pairs = zip(rows[::2], rows[1::2], strict=True)
-        found[code] = tuple((least, most) for least, most in pairs if 0 < least <= most <= MOST_W)
+        found[code] = tuple(
+            (minimum, maximum) for minimum, maximum in pairs if 0 < minimum <= maximum <= MAX_W
+        )
         at += 2 + 2 * count
     return {code: runs for code, runs in found.items() if runs}

@@ -46,7 +46,6 @@ class SystemPower:
     Attributes:
         at_s: (n,) int64, ascending; the first is where the run begins.
         power_w: (n,) int64: from each instant to the next, or to the end.
-        end_s: where the run ends.
     """
 
     at_s: NDArray[np.int64]
@@ -65,7 +64,6 @@ class PowerBounds:
 
     Attributes:
         corridor: the bounds that were in force, whether or not a policy knew them.
-        announced_s: those of its steps that were announced.
         grace_s: see rule 3.
     """
 
@@ -124,7 +122,6 @@ def power_measures(
     """Judges a run.
 
     Args:
-        power: of the system.
         bounds: None: there were none.
         avoidable: None: not judged.
         renewed_s: instants at which its answer may change although system power has not.

@@ -64,29 +64,29 @@ class PowerRequests:
         changes = changes_of(plan)
         for wanted, up in ((changes.down, False), (changes.up, True)):
             names = {node: snapshot.nodes.names[node] for node in wanted.tolist()}
-            asked = [node for node, name in names.items() if (name, up) not in silent]
-            if not asked:
+            requested = [node for node, name in names.items() if (name, up) not in silent]
+            if not requested:
                 continue
             message = pb.Decision(id=self._take_id())
-            message.power.nodes = nodes.fold(np.array(asked, dtype=np.int32))
+            message.power.nodes = nodes.fold(np.array(requested, dtype=np.int32))
             message.power.up = up
             reason = "jobs are planned there" if up else changes.reason
             message.power.reason = plain(reason)
-            silent.update({(names[node], up): now_s + AGAIN_S for node in asked})
-            self._sent[message.id] = tuple(names[node] for node in asked), up
+            silent.update({(names[node], up): now_s + AGAIN_S for node in requested})
+            self._sent[message.id] = tuple(names[node] for node in requested), up
             found.append(message)
         return found
 
 
 def _shown(
-    snapshot: Snapshot, nodes: NodeIndex, asked: Iterable[tuple[str, bool]]
+    snapshot: Snapshot, nodes: NodeIndex, requested: Iterable[tuple[str, bool]]
 ) -> set[tuple[str, bool]]:
     """The nodes in the requested state: off, or on or on the way up."""
     saving = saving_of(snapshot.nodes)
     found: set[tuple[str, bool]] = set()
     if saving is None:
         return found
-    for name, up in asked:
+    for name, up in requested:
         at = nodes.index.get(name)
         if at is not None and up == bool(not saving.off[at] or saving.resuming[at]):
             found.add((name, up))

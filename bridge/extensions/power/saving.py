@@ -93,7 +93,7 @@ class _Use:
         self._rest_w = rules.base_w + self._powers.idle_total_w
 
     def to_power_up(self) -> NDArray[np.int32]:
-        """Rule 1."""
+        """Nodes that are off on which jobs are planned to start soon (rule 1)."""
         saving, soon_s = self._saving, self._now_s + self._saving.resume_s + _SOON_S
         sleeping = saving.off & ~saving.resuming & ~self._powers.on & self._snapshot.nodes.usable
         wanted = sleeping[self._node] & (self._plan.start_s[self._row] <= soon_s[self._node])
@@ -112,7 +112,7 @@ class _Use:
         return np.array(sorted(found), dtype=np.int32)
 
     def to_power_down(self, settings: PowerDown) -> PowerChanges:
-        """Rules 2 to 4."""
+        """Idle nodes whose power is in excess, or wanted by a waiting job (rules 2 to 4)."""
         excess_w = -self._free_w(self._now_s, self._now_s + 1, others=False)
         if excess_w > 0:
             reason = f"system power is {excess_w:,} W above its upper bound"
@@ -177,8 +177,8 @@ class _Use:
                 snapshot.partitions[named].nodes if named >= 0 else np.arange(len(snapshot.nodes))
             )
             span_w = int(self._powers.span_w[nodes].max(initial=0))
-            least_w = int(self._powers.floor_w[nodes].min(initial=NO_UPPER_W))
-            needs_w = n_nodes * (max(stated_w - least_w, 0) if stated_w else span_w)
+            min_w = int(self._powers.floor_w[nodes].min(initial=NO_UPPER_W))
+            needs_w = n_nodes * (max(stated_w - min_w, 0) if stated_w else span_w)
         else:
             needs_w = int(self._rows_w[row])
         length_s = int(plan.end_s[row] - plan.start_s[row])
@@ -191,14 +191,12 @@ class _Use:
         """The minimum that the upper bound leaves at its steps in [from_s, until_s), W.
 
         Args:
-            from_s: begin.
-            until_s: end.
             others: all rows that start before count all the time; else only those that have begun.
             but: a row that does not count.
         """
         corridor, plan = self._rules.corridor, self._plan
         begins = plan.start_s >= self._now_s
-        least = NO_UPPER_W
+        minimum = NO_UPPER_W
         for start_s, upper_w, end_s in zip(
             corridor.starts_s, corridor.upper_w, (*corridor.starts_s[1:], NO_UPPER_W), strict=True
         ):
@@ -210,8 +208,8 @@ class _Use:
                 counts[but] = False
             runs = np.maximum(self._snapshot.running.end_s, self._now_s + 1) > at_s
             used_w = int(self._rows_w[counts].sum()) + int(self._held_w[runs].sum())
-            least = min(least, upper_w - self._rest_w - used_w)
-        return least
+            minimum = min(minimum, upper_w - self._rest_w - used_w)
+        return minimum
 
     def _chosen(
         self, settings: PowerDown, wanted_w: int, reason: str, *, kept: int, forced: bool
@@ -219,10 +217,6 @@ class _Use:
         """Nodes that together draw at least a given power when idle (rules 3 and 4).
 
         Args:
-            settings: of the site.
-            wanted_w: the power to be saved.
-            reason: of the decision.
-            kept: how many stay on.
             forced: include recently used nodes; and power down even if all do not suffice.
         """
         saving, nodes = self._saving, self._snapshot.nodes

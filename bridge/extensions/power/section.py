@@ -129,7 +129,6 @@ class PowerSection(Section):
             raise ValueError(f"power.corridor: {error}") from error
 
     def calendar(self, zone: ZoneInfo) -> tuple[CalendarEntry, ...]:
-        """The calendar as nouns."""
         return tuple(entry.entry(zone) for entry in self.corridor)
 
     def repeated(self) -> set[tuple[str | None, str | None]]:

@@ -46,7 +46,6 @@ class SimulatedPower:
         """All are on.
 
         Args:
-            n_nodes: how many.
             resume_s: time to power a node up.
             now_s: since when they are idle.
         """

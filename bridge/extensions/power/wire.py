@@ -37,12 +37,10 @@ class PowerWire:
         )
 
     def node_values(self, part: PowerSaving, row: int) -> Iterable[object]:
-        """The fields of one node."""
         columns = (part.can, part.off, part.resume_s, part.ready_s, part.idle_since_s)
         return [column[row].item() for column in columns]
 
     def requests(self, take_id: Callable[[], int]) -> PowerRequests:
-        """The requests to one controller."""
         return PowerRequests(take_id)
 
     def obeyed(self, plan: Plan, decision: pb.Decision, nodes: NodeIndex) -> Plan:

@@ -10,7 +10,7 @@ from bridge.extensions.power.measures import PowerBounds, SystemPower
 from bridge.lab.report.series import corridor_steps, means_of
 
 _CORRIDOR_COLOUR = "#999999"
-_MOST_STEPS = 20_000
+_MAX_STEPS = 20_000
 _POINTS = 2000
 
 
@@ -26,7 +26,6 @@ def draw_power(
     """Draws system power of several runs, and its bounds.
 
     Args:
-        axes: to draw on.
         powers: label and system power of each run; None: it is left out.
         bounds: the corridor; None: there was none.
         span_s: begin and end of the time axis.
@@ -66,7 +65,7 @@ def _draw_corridor(axes: Axes, bounds: PowerBounds, span_s: tuple[int, int], sca
 
 def steps_of(power: SystemPower) -> tuple[np.ndarray, np.ndarray]:
     """Edges in s and W between them: exact, or means if there are too many steps."""
-    if len(power.at_s) <= _MOST_STEPS:
+    if len(power.at_s) <= _MAX_STEPS:
         return np.append(power.at_s, power.end_s), power.power_w
     span_s = int(power.at_s[0]), power.end_s
     series = means_of(power.at_s, power.power_w, span_s, _POINTS)

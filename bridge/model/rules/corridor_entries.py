@@ -22,7 +22,6 @@ class CalendarEntry:
         name: for display.
         lower_w: W; None: not named.
         upper_w: W; `NO_UPPER_W`: none, whatever is below; None: not named.
-        validity: when it is in force.
     """
 
     name: str = ""
@@ -37,16 +36,12 @@ class OperatorEntry:
 
     Attributes:
         id: number in order of entry: of two in force, the larger one counts.
-        author: who entered it.
         origin: the operators' socket, the signal file, or demand response.
         group: entries that are added and removed together; empty: it has no group.
         reason: for display; may be empty.
-        entered_s: when it was entered.
-        start_s: begin.
         end_s: end; `NEVER`: until it is removed.
         lower_w, upper_w: as in `CalendarEntry`.
         removed_s: when it was removed; 0: it is not removed.
-        removed_by: who removed it.
     """
 
     id: int

@@ -71,9 +71,9 @@ class NodePower:
     """The power of nodes of one type.
 
     Attributes:
-        name: of the type, for display.
+        name: the name of the type, for display.
         nodes: which nodes; the first type that matches a node counts.
-        idle_w: of a node that is on and has no job.
+        idle_w: power of a node that is on and has no job.
         max_w: maximum of a node.
     """
 

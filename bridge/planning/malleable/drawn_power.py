@@ -64,8 +64,6 @@ class DrawnPower:
         """Computes it.
 
         Args:
-            rules: of the site.
-            snapshot: the cluster.
             malleables: which running jobs may be resized now.
             ahead_s: an upper bound that comes into force within this time counts already.
         """
@@ -104,15 +102,15 @@ class DrawnPower:
 
         Starts of a plan that keeps the rules of the site do not exceed an upper bound.
         """
-        (lower_w, upper_w), (least_w, most_w) = self.bounds_w, self.system_w
-        return Outside(max(most_w - upper_w, 0), max(lower_w - least_w, 0))
+        (lower_w, upper_w), (min_w, max_w) = self.bounds_w, self.system_w
+        return Outside(max(max_w - upper_w, 0), max(lower_w - min_w, 0))
 
     def outside(self, plan: Plan) -> Outside:
         """Whether power is out of the corridor, including the starts of a plan (rule 1)."""
-        least_w, most_w = self.starting_w(plan)
+        min_w, max_w = self.starting_w(plan)
         return Outside(
-            over_w=max(self.system_w[1] + most_w - self.bounds_w[1], 0),
-            under_w=max(self.bounds_w[0] - self.system_w[0] - least_w, 0),
+            over_w=max(self.system_w[1] + max_w - self.bounds_w[1], 0),
+            under_w=max(self.bounds_w[0] - self.system_w[0] - min_w, 0),
         )
 
     def room(self, plan: Plan) -> Room:
@@ -121,10 +119,10 @@ class DrawnPower:
         own = np.zeros(len(running), dtype=bool)
         own[self._malleables.rows] = True
         own = np.repeat(own, np.diff(running.indptr))
-        least_w, most_w = self.starting_w(plan)
+        min_w, max_w = self.starting_w(plan)
         rest_w = (
-            self.system_w[0] + least_w - int(self._draws.lower_w[own].sum()),
-            self.system_w[1] + most_w - int(self._draws.upper_w[own].sum()),
+            self.system_w[0] + min_w - int(self._draws.lower_w[own].sum()),
+            self.system_w[1] + max_w - int(self._draws.upper_w[own].sum()),
         )
         idle = idle_nodes(self._snapshot, plan)
         return Room.within(self.bounds_w, rest_w, int(idle.sum()) + int(own.sum()))
@@ -146,8 +144,10 @@ class DrawnPower:
             width = own.stop - own.start
             mine = place[running.nodes[own]]
             mine = mine[mine >= 0]
-            most = width + usable.counts[group] - int(np.count_nonzero(usable.masks[group][mine]))
-            widths = [each for each in allowed_widths(snapshot, row) if each <= most]
+            maximum = (
+                width + usable.counts[group] - int(np.count_nonzero(usable.masks[group][mine]))
+            )
+            widths = [each for each in allowed_widths(snapshot, row) if each <= maximum]
             found[row] = Scalable(
                 str(running.id[row]),
                 width,
@@ -157,18 +157,18 @@ class DrawnPower:
             )
         return found
 
-    def waiting(self, plan: Plan, most: int) -> dict[int, Scalable]:
+    def waiting(self, plan: Plan, maximum: int) -> dict[int, Scalable]:
         """The first jobs that wait for nodes or power, by their rows of `Snapshot.jobs` (rule 4).
 
         Args:
             plan: gives the order.
-            most: maximum number of jobs.
+            maximum: maximum number of jobs.
         """
         jobs = self._snapshot.jobs
         found: dict[int, Scalable] = {}
         for row in np.flatnonzero(plan.start_s != plan.now_s).tolist():
             reason, job = plan.reasons[row], int(plan.job[row])
-            if len(found) >= most:
+            if len(found) >= maximum:
                 break
             if job in found or reason is None or reason.code not in _WAITS:
                 continue
@@ -178,8 +178,8 @@ class DrawnPower:
                 continue
             rows = np.full(len(nodes), job, dtype=np.int64)
             draws = draws_on(pending_estimates(jobs), self._powers, rows, nodes)
-            least_w, most_w = int(draws.lower_w.min()), int(draws.upper_w.max())
-            found[job] = Scalable(str(jobs.id[job]), 0, (width,), least_w, most_w)
+            min_w, max_w = int(draws.lower_w.min()), int(draws.upper_w.max())
+            found[job] = Scalable(str(jobs.id[job]), 0, (width,), min_w, max_w)
         return found
 
     @cached_property

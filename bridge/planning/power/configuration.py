@@ -47,7 +47,6 @@ class Scalable:
     """A job that could have several widths.
 
     Attributes:
-        id: of the job.
         width: at present; 0: it waits.
         widths: that it may have, ascending, the present one among them.
         lower_w, upper_w: minimum and maximum draw on each node, beyond idle.
@@ -82,11 +81,10 @@ class Room:
             bounds_w: lower and upper bound of system power.
             rest_w: minimum and maximum draw of the rest: the base, all nodes idle, and what other
                 jobs draw beyond that.
-            nodes: as above.
         """
-        (lower_w, upper_w), (least_w, most_w) = bounds_w, rest_w
-        upper_w = _MAX if upper_w >= NO_UPPER_W else upper_w - most_w
-        return Room(nodes, max(lower_w - least_w, 0), upper_w)
+        (lower_w, upper_w), (min_w, max_w) = bounds_w, rest_w
+        upper_w = _MAX if upper_w >= NO_UPPER_W else upper_w - max_w
+        return Room(nodes, max(lower_w - min_w, 0), upper_w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ class Configuration:
     """A choice of widths.
 
     Attributes:
-        widths: of each running job, by id.
-        starts: of each waiting job, by id.
+        widths: widths of each running job, by id.
+        starts: starts of each waiting job, by id.
         idle: nodes that no job has.
         over_w: by how much the jobs may exceed the room.
         under_w: by how much they may fall below the minimum.
@@ -128,7 +126,6 @@ def configuration(
 
     Args:
         jobs: running malleable ones.
-        room: left for all of them.
         waiting: jobs that must start, too.
         effort: maximum number of widths that are examined.
 
@@ -175,7 +172,6 @@ def one_way(
 
     Args:
         jobs: as of `configuration`; so for the next two.
-        room: left for all of them.
         waiting: jobs that are to start, too.
         found: what `configuration` found.
     """

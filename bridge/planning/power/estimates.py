@@ -51,7 +51,7 @@ class NodePowers:
     """The power of nodes; all columns (n_nodes,).
 
     Attributes:
-        idle_w: of a node that is on and has no job.
+        idle_w: power of a node that is on and has no job.
         max_w: maximum of a node.
         on: nodes that draw their idle power now.
         before: nodes that draw it before a job runs there: on, or powered up first.
@@ -164,8 +164,6 @@ def draws_on(
     """What jobs draw on nodes, beyond idle (rule 4).
 
     Args:
-        estimates: of the jobs.
-        powers: of the nodes.
         job: (n,) which of the jobs.
         node: (n,) on which node.
         share: (n,) CPUs that each takes of its node, and their total; None: all of them.

@@ -16,8 +16,6 @@ def planned_draws(
     """(n,) the draw of some rows of a plan on all their nodes, beyond idle.
 
     Args:
-        snapshot: that the plan was made for.
-        powers: of its nodes.
         plan: `Plan.job` are rows of its jobs.
         rows: (n,) ascending.
     """

@@ -93,8 +93,6 @@ class PowerPlan(Effort, LentNodes):
         """When to plan again, event or not (rule 5).
 
         Args:
-            snapshot: the cluster.
-            rules: of the site.
             waits: a violation lasts, or a decision has not been carried out.
         """
         now_s, running = snapshot.now_s, snapshot.running

@@ -76,8 +76,6 @@ class CorridorSwitch:
 
         Args:
             switch: puts corridors in force.
-            kept: the storage of entries.
-            calendar: of the configuration.
             now_s: the clock of the controller, or of this machine before it has called.
         """
         self._switch = switch
@@ -102,7 +100,6 @@ class CorridorSwitch:
         return self._now_s()
 
     def entries(self) -> Entries:
-        """The sources of the corridor."""
         site = self._switch.site
         with self._lock:
             self._recall()
@@ -111,7 +108,6 @@ class CorridorSwitch:
             )
 
     def entry_log(self) -> EntryLog:
-        """The entries."""
         with self._lock:
             self._recall()
             return self._entry_log
@@ -139,11 +135,7 @@ class CorridorSwitch:
             self._changes += 1
 
     def bear(self, now_s: int) -> None:
-        """Puts the corridor of an instant in force; before a cycle, under its lock.
-
-        Args:
-            now_s: of the cycle.
-        """
+        """Puts the corridor of an instant in force; before a cycle, under its lock."""
         if not self.bounded:
             return
         with self._lock:

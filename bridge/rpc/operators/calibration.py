@@ -19,9 +19,8 @@ def calibrate_reply(
     """All types of nodes.
 
     Args:
-        rules: of the site; None: power is not bounded.
+        rules: rules of the site; None: power is not bounded.
         published: the last cycle, with the cluster.
-        curves: by node.
     """
     found = calibrations(rules, published.snapshot, curves)
     types = [_message(each, published.nodes) for each in found]

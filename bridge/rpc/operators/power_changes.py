@@ -49,7 +49,6 @@ def take_event(corridor: CorridorSwitch | None, event: str, name: str, bounds: s
     """Puts the bounds of an event of demand response in force, in place of those it had.
 
     Args:
-        corridor: gets them.
         event: its id.
         name: for display.
         bounds: a list of start, end and upper bound, as JSON; empty: the event is withdrawn.

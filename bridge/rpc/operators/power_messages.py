@@ -19,7 +19,6 @@ _NONE = -1
 
 
 def entry_message(entry: OperatorEntry, now_s: int) -> pb.CorridorEntry:
-    """One entry."""
     return pb.CorridorEntry(
         id=entry.id,
         author=entry.author,

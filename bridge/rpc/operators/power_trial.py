@@ -94,13 +94,7 @@ def planner(spec: PolicySpec) -> Planner:
 
 
 def effects(published: Published, before: Plan, after: Plan) -> list[pb.CorridorEffect]:
-    """The jobs for which two plans of one report differ, the largest losses first.
-
-    Args:
-        published: the report.
-        before: the plan with the present corridor.
-        after: the plan with another one.
-    """
+    """The jobs for which two plans of one report differ, the largest losses first."""
     found = [
         *_of_running(published, before, after),
         *_of_waiting(replace(published, plan=before), replace(published, plan=after)),

@@ -38,12 +38,12 @@ def clock():
 
 @pytest.fixture
 def zone(tmp_path):
-    def make(name, label, energy_uj, most_uj=MOST_UJ):
+    def make(name, label, energy_uj, max_uj=MOST_UJ):
         folder = tmp_path / "class" / "powercap" / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "name").write_text(f"{label}\n")
         (folder / "energy_uj").write_text(f"{energy_uj}\n")
-        (folder / "max_energy_range_uj").write_text(f"{most_uj}\n")
+        (folder / "max_energy_range_uj").write_text(f"{max_uj}\n")
         return folder
 
     make.sys = tmp_path
@@ -158,11 +158,11 @@ class Slurm:
     """Answers commands; by default at once."""
 
     def __init__(self):
-        self.asked, self.killed = [], 0
+        self.requested, self.killed = [], 0
         self.plugin, self.node, self.code = b"acct_gather_energy/ipmi", b"CurrentWatts=92", 0
 
     def __call__(self, words):
-        self.asked.append(" ".join(words))
+        self.requested.append(" ".join(words))
         return self
 
     def poll(self):
@@ -172,7 +172,7 @@ class Slurm:
         self.killed += 1
 
     def output(self):
-        if "config" in self.asked[-1]:
+        if "config" in self.requested[-1]:
             return b"AccountingStorageTRES   = cpu\nAcctGatherEnergyType    = " + self.plugin
         return b"NodeName=n1 CPUAlloc=0 " + self.node + b" AveWatts=80 ExtSensorsWatts=7\n"
 
@@ -194,13 +194,13 @@ def test_slurm_says_which_plugin_measures(slurm, clock):
     sensor = SlurmEnergy("n1", slurm, clock)
     assert asked_for_long(sensor, clock) == 92
     assert sensor.name == "slurm:ipmi"
-    assert slurm.asked[:2] == ["scontrol show config", "scontrol --oneliner show node n1"]
+    assert slurm.requested[:2] == ["scontrol show config", "scontrol --oneliner show node n1"]
     assert 0 < sensor.age_s <= ASK_S
 
 
 def test_slurm_is_asked_seldom(slurm, clock):
     asked_for_long(SlurmEnergy("n1", slurm, clock), clock, 20 * ASK_S)
-    assert len(slurm.asked) <= 1 + 20
+    assert len(slurm.requested) <= 1 + 20
 
 
 @pytest.mark.parametrize("node", [b"CurrentWatts=n/a", b"CurrentWatts=0", b"CurrentWatts=12x", b""])
@@ -220,7 +220,7 @@ def test_a_value_of_slurm_ends_when_slurm_is_silent(slurm, clock):
 def test_without_a_plugin_slurm_is_left_alone(slurm, clock, plugin):
     slurm.plugin = plugin
     assert asked_for_long(SlurmEnergy("n1", slurm, clock), clock, GIVE_UP_S) is None
-    assert len(slurm.asked) == 1
+    assert len(slurm.requested) == 1
 
 
 def test_a_command_that_hangs_is_ended(slurm, clock):
@@ -242,7 +242,7 @@ def test_nodes_do_not_ask_all_at_once(clock):
     for number in range(50):
         slurm, clock.s = Slurm(), 0.0
         sensor = SlurmEnergy(f"n{number}", slurm, clock)
-        while not slurm.asked:
+        while not slurm.requested:
             clock.s += 1
             sensor.read()
         instants.add(clock.s)

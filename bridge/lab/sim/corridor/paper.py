@@ -61,7 +61,7 @@ def power_paper(
     """The workload, for a pool of `PAPER_NODES` nodes.
 
     Args:
-        seed: of sizes, run times, and what the jobs draw.
+        seed: the seed of sizes, run times, and what the jobs draw.
         error: by how much that differs from the model at most, as a share of it.
 
     Raises:

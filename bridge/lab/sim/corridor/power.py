@@ -40,10 +40,8 @@ class PowerSetting:
 
     Attributes:
         jobs: their draw and stated powers.
-        node: power of each node.
         corridor: None: there is none.
         sensors: whether draws are measured.
-        seed: of the sensors' noise.
         resume_s: time to power a node up; 0: nodes cannot be powered down.
     """
 

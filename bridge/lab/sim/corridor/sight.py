@@ -32,9 +32,7 @@ def under_corridor(
 
     Args:
         decider: its site changes whenever the known bounds change.
-        setting: of the simulation.
         origin_s: the first submission.
-        sight: how much is known.
     """
     steps = setting.corridor
     if steps is None or sight is Sight.NOTHING:

@@ -24,7 +24,7 @@ from bridge.errors import ConfigError
 from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.planning.site_rules.values_text import duration
 
-MOST_W: Final = 10**12
+MAX_W: Final = 10**12
 _UNITS: Final = {"mw": 10**6, "kw": 10**3, "w": 1}
 _KEYS: Final = ("at", "lower", "upper", "announced")
 _SECTIONS: Final = ("steps", "grace_s", "base")
@@ -62,7 +62,6 @@ class CorridorSteps:
         return frozenset(origin_s + step.at_s for step in self.steps if step.announced)
 
     def whole(self, origin_s: int) -> Corridor:
-        """All of it."""
         return _corridor(self.steps, origin_s)
 
     def known(self, origin_s: int, now_s: int) -> Corridor:
@@ -167,6 +166,6 @@ def watts(key: str, value: Any) -> int:
         found = round(float(text.removesuffix(unit)) * _UNITS.get(unit, 1))
     except (ValueError, OverflowError):
         found = -1
-    if not 0 <= found <= MOST_W:
+    if not 0 <= found <= MAX_W:
         raise ConfigError(key, f"must be watts, as in 1700, 1700W or 1.7kW, not {value!r:.40}")
     return found

@@ -26,7 +26,6 @@ class PowerOptions:
     """The options of the command.
 
     Attributes:
-        corridor: file.
         node_power: `IDLE:MAX`.
         error: percent.
         sensors: whether draws are measured.
@@ -112,10 +111,10 @@ def powered(
 
 
 def _node(text: str) -> NodePower:
-    idle, colon, most = text.partition(":")
+    idle, colon, maximum = text.partition(":")
     if not colon:
         raise ConfigError("node-power", f"must be IDLE:MAX, as in 71:250, not '{text:.40}'")
-    idle_w, max_w = watts("node-power", idle), watts("node-power", most)
+    idle_w, max_w = watts("node-power", idle), watts("node-power", maximum)
     if idle_w > max_w:
         raise ConfigError("node-power", f"an idle node draws more ({idle_w} W) than any: {max_w} W")
     return NodePower("all nodes", NodeSet(), idle_w, max_w)

@@ -43,7 +43,6 @@ class Configurations:
         Args:
             workload: its jobs, which hold whole nodes.
             log: their nodes over time, and system power.
-            nodes: of the machine.
             cancelled: (n_jobs,) those that were; None: none.
         """
         self._workload, self._log, self._nodes = workload, log, nodes
@@ -113,20 +112,18 @@ def allowed_widths(workload: Workload, job: int) -> list[int]:
 
 
 def reachable(
-    options: Sequence[Sequence[tuple[int, int]]], nodes: int, least_w: int, most_w: int
+    options: Sequence[Sequence[tuple[int, int]]], nodes: int, min_w: int, max_w: int
 ) -> bool:
     """Whether one option for each job exists with at most these nodes and watts within the bounds.
 
     Args:
         options: for each job pairs (nodes, W), both 0 or more.
-        nodes: of the machine.
-        least_w: of the sum, inclusive.
-        most_w: likewise.
+        min_w: what the sum must reach.
     """
-    if most_w < 0:
+    if max_w < 0:
         return False
-    most_w = min(most_w, sum(max(watts for _, watts in each) for each in options))
-    mask = (1 << (most_w + 1)) - 1
+    max_w = min(max_w, sum(max(watts for _, watts in each) for each in options))
+    mask = (1 << (max_w + 1)) - 1
     sums = [1] + [0] * nodes  # bit w of entry n: n nodes with w watts can be reached
     for each in options:
         longer = [0] * (nodes + 1)
@@ -134,4 +131,4 @@ def reachable(
             for held in range(width, nodes + 1):
                 longer[held] |= (sums[held - width] << watts) & mask
         sums = longer
-    return any(each >> max(least_w, 0) for each in sums)
+    return any(each >> max(min_w, 0) for each in sums)

@@ -8,7 +8,7 @@ Terms
 
 Rules
     1. The model of an application is drawn from the seed, uniformly from the upper part of the
-       node type's range (`LEAST_SHARE`). That share and the shape are our choice.
+       node type's range (`MIN_SHARE`). That share and the shape are our choice.
     2. A job draws up to `error` of its model more or less, uniformly by the seed, in whole watts,
        but not less than an idle node.
     3. A job states the range that model and error allow, which contains its draw.
@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError
 from bridge.model.rules.power import NodePower
 
-LEAST_SHARE: Final = 0.3
+MIN_SHARE: Final = 0.3
 """The least model of an application, as a share of the range from idle to maximum."""
-MOST_ERROR: Final = 0.9
+MAX_ERROR: Final = 0.9
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,20 @@ def drawn_around(
 
     Args:
         model_w: (n_jobs,) W.
-        node: of the machine.
         error: 0.1: up to 10 % more or less.
-        seed: of what they truly draw.
+        seed: the seed of what they truly draw.
 
     Raises:
         ConfigError: an impossible error.
     """
-    if not 0 <= error <= MOST_ERROR:
-        raise ConfigError(
-            "power-error", f"must lie between 0 and {MOST_ERROR:.0%}, not {error:.0%}"
-        )
+    if not 0 <= error <= MAX_ERROR:
+        raise ConfigError("power-error", f"must lie between 0 and {MAX_ERROR:.0%}, not {error:.0%}")
     rng = np.random.default_rng((seed, 2))
     factor = 1.0 + error * rng.uniform(-1.0, 1.0, len(model_w))
-    least, most = np.floor(model_w * (1 - error)), np.ceil(model_w * (1 + error))
-    whole = [np.maximum(each, node.idle_w) for each in (np.rint(model_w * factor), least, most)]
+    minimum, maximum = np.floor(model_w * (1 - error)), np.ceil(model_w * (1 + error))
+    whole = [
+        np.maximum(each, node.idle_w) for each in (np.rint(model_w * factor), minimum, maximum)
+    ]
     draw_w, min_w, max_w = (each.astype(np.int64) for each in whole)
     return JobPower(draw_w, min_w, max_w)
 
@@ -84,10 +83,8 @@ def by_application(
 
     Args:
         executable: (n_jobs,) numbers of the trace; -1: unknown.
-        user: likewise.
-        node: of the machine.
         error: see `drawn_around`.
-        seed: of the models, and of what jobs truly draw.
+        seed: the seed of the models, and of what jobs truly draw.
 
     Raises:
         ConfigError: an impossible error.
@@ -95,7 +92,7 @@ def by_application(
     keys = np.where(executable >= 0, 2 * executable, 2 * user + 1)
     _, application = np.unique(keys, return_inverse=True)
     rng = np.random.default_rng((seed, 1))
-    share = rng.uniform(LEAST_SHARE, 1.0, int(application.max(initial=0)) + 1)
-    most_w = node.max_w / (1 + error)
-    model_w = node.idle_w + share[application] * (most_w - node.idle_w)
+    share = rng.uniform(MIN_SHARE, 1.0, int(application.max(initial=0)) + 1)
+    max_w = node.max_w / (1 + error)
+    model_w = node.idle_w + share[application] * (max_w - node.idle_w)
     return drawn_around(model_w, node, error=error, seed=seed)

@@ -9,9 +9,9 @@ import pytest
 from bridge.extensions.power.draws import (
     HIGH,
     LOW,
-    MOST_NAMES,
-    MOST_RUNS,
-    MOST_W,
+    MAX_NAMES,
+    MAX_RUNS,
+    MAX_W,
     VERSION,
     bounds_of,
     from_numbers,
@@ -74,33 +74,33 @@ def test_the_quantiles_of_the_last_runs(seed):
     """Against numpy and a list of all runs."""
     generator = random.Random(seed)
     learnt, runs = Learnt(), []
-    for number in range(generator.randint(1, 3 * MOST_RUNS)):
+    for number in range(generator.randint(1, 3 * MAX_RUNS)):
         low = generator.randint(1, 300)
         runs.append((low, low + generator.randint(0, 300)))
         learnt = seen(seen(learnt, (str(number), *runs[-1])))
-    least, most = zip(*runs[-MOST_RUNS:], strict=True)
+    minimum, maximum = zip(*runs[-MAX_RUNS:], strict=True)
     assert bounds(learnt) == (
-        np.quantile(least, LOW, method="lower"), np.quantile(most, HIGH, method="higher"),
+        np.quantile(minimum, LOW, method="lower"), np.quantile(maximum, HIGH, method="higher"),
     )  # fmt: skip
 
 
 def test_an_entry_survives_the_store():
-    entry = {code: ((code + 1, 2 * code + 5),) * (code + 1) for code in range(MOST_RUNS)}
+    entry = {code: ((code + 1, 2 * code + 5),) * (code + 1) for code in range(MAX_RUNS)}
     assert from_numbers(to_numbers(entry)) == entry
 
 
 @pytest.mark.parametrize(
     "numbers",
     [[], [VERSION + 1, 5, 1, 1, 2], [VERSION, 5], [VERSION, 5, 2, 1, 2], [VERSION, 5, -1, 1, 2],
-     [VERSION, 5, MOST_RUNS + 1, *[1, 2] * (MOST_RUNS + 1)], [VERSION, 5, 1, 0, 2],
-     [VERSION, 5, 1, 3, 2], [VERSION, 5, 1, 3, MOST_W + 1]],
+     [VERSION, 5, MAX_RUNS + 1, *[1, 2] * (MAX_RUNS + 1)], [VERSION, 5, 1, 0, 2],
+     [VERSION, 5, 1, 3, 2], [VERSION, 5, 1, 3, MAX_W + 1]],
 )  # fmt: skip
 def test_what_cannot_be_is_left_out(numbers):
     assert from_numbers(numbers) == {}
 
 
 def test_a_user_has_a_bounded_entry():
-    names = [f"job {number}" for number in range(3 * MOST_NAMES)]
+    names = [f"job {number}" for number in range(3 * MAX_NAMES)]
     learnt = Learnt()
     for name in names:
         job = a_running_job(id="1", measured_min_power_w=5, measured_max_power_w=9)
@@ -111,7 +111,7 @@ def test_a_user_has_a_bounded_entry():
         learnt, np.array(["user"] * len(names), object), np.array(names, object)
     )
     assert (low > 0).tolist() == (high > 0).tolist()
-    assert (high > 0).tolist() == [False] * 2 * MOST_NAMES + [True] * MOST_NAMES
+    assert (high > 0).tolist() == [False] * 2 * MAX_NAMES + [True] * MAX_NAMES
 
 
 def test_nothing_is_known_of_no_runs():

@@ -35,7 +35,7 @@ def a_report(now_s, off=(), resuming=()):
     return replace(snapshot, nodes=snapshot.nodes.having(NAME, saving))
 
 
-def asked(requests, now_s, down=(), up=(), **states):
+def requested(requests, now_s, down=(), up=(), **states):
     snapshot = a_report(now_s, **states)
     changes = PowerChanges(np.array(down, np.int32), np.array(up, np.int32), "why")
     plan = with_changes(Plan.without_rows(now_s), changes)
@@ -43,47 +43,47 @@ def asked(requests, now_s, down=(), up=(), **states):
 
 
 def test_each_way_is_one_decision_with_its_nodes(requests):
-    down, up = asked(requests, 0, down=[1, 2], up=[3])
+    down, up = requested(requests, 0, down=[1, 2], up=[3])
     assert (down.power.nodes, down.power.up, down.power.reason) == ("n[2-3]", False, "why")
     assert (up.power.nodes, up.power.up) == ("n4", True)
     assert (down.id, up.id, down.job_id) == (1, 2, "")
 
 
 def test_a_node_is_asked_again_after_a_while_only(requests):
-    assert len(asked(requests, 0, down=[1])) == 1
-    (other,) = asked(requests, 5, down=[1, 2])
+    assert len(requested(requests, 0, down=[1])) == 1
+    (other,) = requested(requests, 5, down=[1, 2])
     assert other.power.nodes == "n3"
-    assert asked(requests, AGAIN_S - 1, down=[1]) == []
-    assert len(asked(requests, AGAIN_S, down=[1])) == 1
-    assert len(asked(requests, AGAIN_S, up=[1], off=[1])) == 1
+    assert requested(requests, AGAIN_S - 1, down=[1]) == []
+    assert len(requested(requests, AGAIN_S, down=[1])) == 1
+    assert len(requested(requests, AGAIN_S, up=[1], off=[1])) == 1
 
 
 def test_a_node_that_has_been_off_and_on_again_is_asked_at_once(requests):
-    assert len(asked(requests, 0, down=[1])) == 1
-    assert asked(requests, 4, off=[1]) == []
-    assert len(asked(requests, 5, up=[1], off=[1])) == 1
-    assert asked(requests, 6, up=[1], off=[1]) == []
-    assert asked(requests, 7, resuming=[1]) == []
-    assert len(asked(requests, 20, down=[1])) == 1
+    assert len(requested(requests, 0, down=[1])) == 1
+    assert requested(requests, 4, off=[1]) == []
+    assert len(requested(requests, 5, up=[1], off=[1])) == 1
+    assert requested(requests, 6, up=[1], off=[1]) == []
+    assert requested(requests, 7, resuming=[1]) == []
+    assert len(requested(requests, 20, down=[1])) == 1
 
 
 def test_one_that_refused_is_left_alone_for_longer(requests):
-    (decision,) = asked(requests, 0, down=[1, 2])
+    (decision,) = requested(requests, 0, down=[1, 2])
     refused = pb.Fate(decision_id=decision.id, outcome=pb.OUTCOME_REFUSED)
     assert requests.close(refused, 1)
     assert not requests.close(refused, 1)
-    assert asked(requests, AGAIN_S + 1, down=[1]) == []
-    assert len(asked(requests, 1 + REFUSED_S, down=[1])) == 1
+    assert requested(requests, AGAIN_S + 1, down=[1]) == []
+    assert len(requested(requests, 1 + REFUSED_S, down=[1])) == 1
 
 
 def test_one_that_is_busy_is_asked_again_like_any_other(requests):
-    (decision,) = asked(requests, 0, down=[1, 2])
+    (decision,) = requested(requests, 0, down=[1, 2])
     assert requests.close(pb.Fate(decision_id=decision.id, outcome=pb.OUTCOME_BUSY), 1)
-    assert asked(requests, AGAIN_S - 1, down=[1]) == []
-    assert len(asked(requests, AGAIN_S, down=[1])) == 1
+    assert requested(requests, AGAIN_S - 1, down=[1]) == []
+    assert len(requested(requests, AGAIN_S, down=[1])) == 1
 
 
 def test_a_controller_that_has_started_again_is_asked_again(requests):
-    assert len(asked(requests, 0, down=[1])) == 1
+    assert len(requested(requests, 0, down=[1])) == 1
     requests.reset()
-    assert len(asked(requests, 1, down=[1])) == 1
+    assert len(requested(requests, 1, down=[1])) == 1
