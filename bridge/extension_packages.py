@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
-from bridge.extensions.port import CycleView, Extension, Face, SiteRules, Stages
+from bridge.extensions.port import CycleView, Extension, Face, Stages
+from bridge.extensions.service_port import SiteRules
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an extension may add to the scheduler, on one page.
+"""What an extension may add to the scheduler, on one page; for the service see `service_port.py`.
 
 An extension is an entry point of the group `schedbridge.extensions`, with the extension's name:
 
@@ -9,8 +9,8 @@ An extension is an entry point of the group `schedbridge.extensions`, with the e
     EXTENSION = Extension("power", stages=Face("bridge.extensions.power.stages:PowerStages"), ...)
 
 Terms
-    part    what an extension adds to a table of the snapshot or to a plan, under its own name
-            (`bridge.model.parts`): a frozen dataclass.
+    part    what an extension adds to a table of the snapshot, to a plan or to the site's rules,
+            under its own name (`bridge.model.parts`): a frozen dataclass.
     face    a class without arguments that serves one side of the program. Its module is imported
             when it is first needed, so the cycle never imports what an extension does on the wire.
     active  of an extension in a cycle: a table of the snapshot has its part; for `bounds`: the
@@ -25,19 +25,19 @@ Rules
        the rank of a `Preference`, what bounds a sum is a `WeightedBound`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
-from zoneinfo import ZoneInfo
 
+from bridge.extensions.service_port import AgentReaders, Gauges, Memories, SiteRules
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
-from bridge.model.rules.site import Site, SitePart
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import Context, Planned, Preference, State
+from bridge.ports import Context, Planned, Preference
 
 T = TypeVar("T")
 
@@ -140,99 +140,11 @@ class Extension:
     stages: Face[Stages] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
-    rules: Face["SiteRules"] | None = None
-    agents: Face["AgentReaders"] | None = None
-    memory: Face["Memories"] | None = None
-    gauges: Face["Gauges"] | None = None
+    rules: Face[SiteRules] | None = None
+    agents: Face[AgentReaders] | None = None
+    memory: Face[Memories] | None = None
+    gauges: Face[Gauges] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
-
-
-class SiteSection(Protocol):
-    """What an extension's section of `planning:` can do, beside being a pydantic model."""
-
-    def check(self, zone: ZoneInfo) -> None:
-        """Raises ValueError unless each of its times is in force at some time."""
-
-    def repeated(self) -> set[tuple[str | None, str | None]]:
-        """Cron and length of its times that repeat."""
-
-    def openings(self) -> int:
-        """The maximum number of times per day at which these come into force."""
-
-    def part(self) -> SitePart:
-        """The extension's part of a `Site`."""
-
-
-class SiteRules(Protocol):
-    """How an extension's rules are written in the configuration.
-
-    Attributes:
-        section: the class of its section, a pydantic model and `SiteSection`.
-    """
-
-    section: Any
-    description: str
-
-
-class AgentReader(Protocol):
-    """Reads what agents report of use; methods are called by any thread, and never wait."""
-
-    def arrived(self, agent: Any) -> None:
-        """An agent has opened its stream, a `bridge.rpc.agents.launcher_table.AgentStream`."""
-
-    def took(self, agent: str, mine: Collection[str], uses: Any) -> None:
-        """An agent has reported.
-
-        Args:
-            agent: its node.
-            mine: the nodes of which it is the newest agent.
-            uses: a `bridge.rpc.pb.agent_pb2.Uses`.
-        """
-
-
-class AgentReaders(Protocol):
-    """Makes the reader of one service."""
-
-    def reader(self, clock: Callable[[], float]) -> AgentReader:
-        """A reader without reports; `clock`: monotonic, s."""
-
-
-class Memory(Protocol):
-    """What an extension learns over reports; the memory file keeps it beside that of predictors."""
-
-    def take(self, state: State) -> State:
-        """Merges its part of a stored state; returns the state without it."""
-
-    def put(self, state: State) -> State:
-        """A state for the store, with its part; the same object if it has none."""
-
-    def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """A report with what it knows of its jobs; learns from the report."""
-
-
-class Memories(Protocol):
-    """Makes the memory of one service."""
-
-    def memory(self, hub: Any, site: Callable[[], Site]) -> Memory:
-        """An empty memory.
-
-        Args:
-            hub: a `bridge.rpc.agents.hub.Hub`; None: the service has no agents.
-            site: the rules in force.
-        """
-
-
-class Gauges(Protocol):
-    """Present values on the service's page of metrics.
-
-    Attributes:
-        texts: name of each, without the prefix `schedbridge_`, and what it is.
-    """
-
-    texts: Mapping[str, str]
-
-    def value(self, name: str, snapshot: Snapshot | None, site: Site) -> float:
-        """A value by the last snapshot, or before the first; and by the rules in force."""
 
 
 class SimulatedNodes(Protocol):

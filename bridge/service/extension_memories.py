@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bridge.extension_packages import installed
-from bridge.extensions.port import Memory
+from bridge.extensions.service_port import Memory
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State

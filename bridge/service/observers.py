@@ -8,7 +8,7 @@ from math import nan
 from typing import Final
 
 from bridge.extension_packages import installed
-from bridge.extensions.port import Gauges
+from bridge.extensions.service_port import Gauges
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS

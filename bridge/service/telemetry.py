@@ -53,7 +53,7 @@
 | schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
 | schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
 
-Further gauges are those of extensions (`bridge.extensions.port.Gauges`).
+Further gauges are those of extensions (`bridge.extensions.service_port.Gauges`).
 """
 
 import time

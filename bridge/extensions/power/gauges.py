@@ -14,7 +14,7 @@ _LOWER, _UPPER = "power_lower_watts", "power_upper_watts"
 
 
 class PowerGauges:
-    """See `bridge.extensions.port.Gauges`."""
+    """See `bridge.extensions.service_port.Gauges`."""
 
     texts: Final[Mapping[str, str]] = {
         _LOWER: "Lower bound of system power; 0: none",

@@ -116,7 +116,7 @@ def state_types(hub: Hub, types: Mapping[str, Watts]) -> None:
 
 
 class PowerMemories:
-    """See `bridge.extensions.port.Memories`."""
+    """See `bridge.extensions.service_port.Memories`."""
 
     def memory(self, hub: Hub | None, site: Callable[[], Site]) -> PowerMemory:
         """A memory without knowledge."""

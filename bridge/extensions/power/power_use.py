@@ -502,7 +502,7 @@ def state_models(agent: AgentStream, types: Mapping[str, Watts]) -> None:
 
 
 class PowerReaders:
-    """See `bridge.extensions.port.AgentReaders`."""
+    """See `bridge.extensions.service_port.AgentReaders`."""
 
     def reader(self, clock: Callable[[], float]) -> PowerUse:
         """Without reports."""

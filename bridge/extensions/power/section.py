@@ -151,7 +151,7 @@ class PowerSection(Section):
 
 
 class PowerSiteRules:
-    """Reads the section; see `bridge.extensions.port.SiteRules`."""
+    """Reads the section; see `bridge.extensions.service_port.SiteRules`."""
 
     section = PowerSection
     description = "Power of nodes, and bounds of system power; null: no bounds."

@@ -35,7 +35,7 @@ from pydantic import (
 )
 
 from bridge.extension_packages import require, site_rules
-from bridge.extensions.port import SiteSection
+from bridge.extensions.service_port import SiteSection
 from bridge.input_problems import problems_of
 from bridge.model.rules.limits import (
     ALWAYS,

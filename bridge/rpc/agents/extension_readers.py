@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from bridge.extension_packages import installed
-from bridge.extensions.port import AgentReader
+from bridge.extensions.service_port import AgentReader
 from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.pb import agent_pb2 as pb
 
@@ -36,7 +36,7 @@ class ExtensionReaders:
         self._each(lambda reader: reader.arrived(agent))
 
     def took(self, agent: str, mine: Collection[str], uses: pb.Uses) -> None:
-        """A report of use; see `bridge.extensions.port.AgentReader`."""
+        """A report of use; see `bridge.extensions.service_port.AgentReader`."""
         self._each(lambda reader: reader.took(agent, mine, uses))
 
     def _each(self, step: Callable[[AgentReader], None]) -> None:

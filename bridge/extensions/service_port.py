@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an extension may add to the service beside the cycle: the second page of the port.
+
+    section     of `planning:`, from which its part of the site's rules is read
+    reader      of what agents on the nodes report
+    memory      what it learns over the controller's reports; kept in the memory file
+    gauges      on the page of metrics
+
+Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from bridge.model.rules.site import Site, SitePart
+from bridge.model.snapshot import Snapshot
+from bridge.ports import State
+
+
+class SiteSection(Protocol):
+    """What an extension's section of `planning:` can do, beside being a pydantic model."""
+
+    def check(self, zone: ZoneInfo) -> None:
+        """Raises ValueError unless each of its times is in force at some time."""
+
+    def repeated(self) -> set[tuple[str | None, str | None]]:
+        """Cron and length of its times that repeat."""
+
+    def openings(self) -> int:
+        """The maximum number of times per day at which these come into force."""
+
+    def part(self) -> SitePart:
+        """The extension's part of a `Site`."""
+
+
+class SiteRules(Protocol):
+    """How an extension's rules are written in the configuration.
+
+    Attributes:
+        section: the class of its section, a pydantic model and `SiteSection`.
+    """
+
+    section: Any
+    description: str
+
+
+class AgentReader(Protocol):
+    """Reads what agents report of use; methods are called by any thread, and never wait."""
+
+    def arrived(self, agent: Any) -> None:
+        """An agent has opened its stream, a `bridge.rpc.agents.launcher_table.AgentStream`."""
+
+    def took(self, agent: str, mine: Collection[str], uses: Any) -> None:
+        """An agent has reported.
+
+        Args:
+            agent: its node.
+            mine: the nodes of which it is the newest agent.
+            uses: a `bridge.rpc.pb.agent_pb2.Uses`.
+        """
+
+
+class AgentReaders(Protocol):
+    """Makes the reader of one service."""
+
+    def reader(self, clock: Callable[[], float]) -> AgentReader:
+        """A reader without reports; `clock`: monotonic, s."""
+
+
+class Memory(Protocol):
+    """What an extension learns over reports; the memory file keeps it beside that of predictors."""
+
+    def take(self, state: State) -> State:
+        """Merges its part of a stored state; returns the state without it."""
+
+    def put(self, state: State) -> State:
+        """A state for the store, with its part; the same object if it has none."""
+
+    def overlay(self, snapshot: Snapshot) -> Snapshot:
+        """A report with what it knows of its jobs; learns from the report."""
+
+
+class Memories(Protocol):
+    """Makes the memory of one service."""
+
+    def memory(self, hub: Any, site: Callable[[], Site]) -> Memory:
+        """An empty memory.
+
+        Args:
+            hub: a `bridge.rpc.agents.hub.Hub`; None: the service has no agents.
+            site: the rules in force.
+        """
+
+
+class Gauges(Protocol):
+    """Present values on the service's page of metrics.
+
+    Attributes:
+        texts: name of each, without the prefix `schedbridge_`, and what it is.
+    """
+
+    texts: Mapping[str, str]
+
+    def value(self, name: str, snapshot: Snapshot | None, site: Site) -> float:
+        """A value by the last snapshot, or before the first; and by the rules in force."""
