@@ -37,10 +37,7 @@ def lost_power(
     """What each job counts with, W, idle power included; 0: unknown.
 
     Args:
-        node: its measurement is lost.
-        claims: of all its jobs.
         types: idle and maximum power of the node, W; 0: not stated.
-        now_s: the present.
         stale: the agent is silent.
     """
     idle_w, max_w = types
@@ -61,10 +58,10 @@ def _limited(watts: Mapping[str, int], idle_w: int, limit_w: int) -> dict[str, i
     room_w = max(limit_w - idle_w, 0)
     if total_w <= room_w:
         return dict(watts)
-    found, asked_w, given_w = {}, 0, 0
+    found, requested_w, given_w = {}, 0, 0
     for job, each in watts.items():  # not rounded one by one: the sum is exactly the limit's
-        asked_w += max(each - idle_w, 0)
-        upto_w = asked_w * room_w // total_w
+        requested_w += max(each - idle_w, 0)
+        upto_w = requested_w * room_w // total_w
         found[job] = idle_w + upto_w - given_w
         given_w = upto_w
     return found

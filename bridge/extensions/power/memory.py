@@ -32,7 +32,7 @@ class PowerMemory:
         """Starts without knowledge.
 
         Args:
-            hub: of the agents; None: nothing is measured.
+            hub: the hub of the agents; None: nothing is measured.
             rules: in force at present.
         """
         self._hub, self._rules = hub, rules
@@ -72,8 +72,8 @@ class PowerMemory:
         if not self._learnt.known:
             return snapshot
         running = snapshot.running
-        least_w, most_w = learnt_bounds(self._learnt, running.user, running.name)
-        running = replace(running, learnt_min_power_w=least_w, learnt_max_power_w=most_w)
+        min_w, max_w = learnt_bounds(self._learnt, running.user, running.name)
+        running = replace(running, learnt_min_power_w=min_w, learnt_max_power_w=max_w)
         return replace(snapshot, jobs=self._waiting(snapshot.jobs), running=running)
 
     def _waiting(self, jobs: JobTable) -> JobTable:
@@ -84,10 +84,10 @@ class PowerMemory:
         """
         known = self._learnt.known
         if self._pending is None or self._pending[0] is not jobs or self._pending[1] is not known:
-            least_w, most_w = learnt_bounds(self._learnt, jobs.user, jobs.name)
+            min_w, max_w = learnt_bounds(self._learnt, jobs.user, jobs.name)
             found = jobs
-            if most_w.any():
-                found = replace(jobs, learnt_min_power_w=least_w, learnt_max_power_w=most_w)
+            if max_w.any():
+                found = replace(jobs, learnt_min_power_w=min_w, learnt_max_power_w=max_w)
             self._pending = jobs, known, found
         return self._pending[2]
 

@@ -70,12 +70,9 @@ class NodeValue:
     """The last power of a node, for display.
 
     Attributes:
-        watts: of the whole node.
-        source: of the measurement.
         age_s: since it was measured.
         stale: it is too old to be used.
         lost: the source that had the last value before a loss; empty: nothing is lost.
-        lost_w: that value.
         lost_for_s: since when.
     """
 
@@ -94,7 +91,7 @@ class PowerSource:
 
     Attributes:
         text: the sensors of its nodes, each once, and what they stand in for.
-        age_s: of the oldest value.
+        age_s: the age of the oldest value.
         lost_s: for how long the measurement of a node has been lost; None: none is.
     """
 
@@ -170,7 +167,6 @@ class PowerUse:
         Args:
             agent: its name, for counts and the log.
             mine: the nodes that it reports for.
-            uses: its contents.
         """
         now = self._clock()
         with self._lock:
@@ -327,7 +323,6 @@ class PowerUse:
 
         Args:
             job: its id on the nodes.
-            nodes: that it holds.
 
         Returns:
             W, idle power included; (0, 0): not measured.
@@ -335,10 +330,10 @@ class PowerUse:
         now, new = self._clock(), 0
         low_w = high_w = 0.0
         with self._lock:
-            asked = [self._bounds(job, name, now) for name in nodes]
-            if all(each is None for each in asked):
+            by_node = [self._bounds(job, name, now) for name in nodes]
+            if all(each is None for each in by_node):
                 return 0, 0
-            for name, each in zip(nodes, asked, strict=True):
+            for name, each in zip(nodes, by_node, strict=True):
                 if each is None and self._is_new(job, name, now):
                     new += 1
                     continue
@@ -419,7 +414,7 @@ class PowerUse:
     def _lost_bounds(
         self, job: str, name: str, node: NodeSensor, now: float
     ) -> tuple[float, float] | None:
-        """Rule 5."""
+        """The bounds of a job on a node whose measurement is lost (rule 5)."""
         stale = not node.source or self._is_stale(node, now)
         idle_w, max_w = self._types.get(name, (0, 0))
         counted = self._counted.get(name, {})

@@ -9,8 +9,8 @@ Terms
 
 Rules
     1. The line is fitted by least squares through the medians of each twentieth of the load, each
-       with the same weight. A twentieth with fewer than `LEAST` readings does not count. So neither
-       long idle times nor a few absurd readings dominate.
+       with the same weight. A twentieth with fewer than `MIN_READINGS` readings does not count. So
+       neither long idle times nor a few absurd readings dominate.
     2. `idle` is the line at load 0. `max` is the line at load 1 plus a margin that all but `BEYOND`
        of the readings stay within: upper estimates are based on it.
     3. Nothing is fitted if the loads span less than `SPREAD`, or if busier nodes draw less: this is
@@ -33,7 +33,7 @@ from bridge.planning.requests.node_sets import members
 MODEL: Final = "model"
 """Source of powers that an agent without a meter computes from the load."""
 BINS: Final = 20
-LEAST: Final = 6
+MIN_READINGS: Final = 6
 SPREAD: Final = 0.3
 BEYOND: Final = 0.02
 
@@ -43,9 +43,7 @@ class NodeReports:
     """The reports of one node.
 
     Attributes:
-        source: of its last reading, for display; empty: it had none.
-        metered: whether that source is a meter.
-        load, watts: of the readings.
+        source: the source of its last reading, for display; empty: it had none.
     """
 
     source: str
@@ -78,13 +76,11 @@ class Calibration:
     """The line of one type.
 
     Attributes:
-        name: of the type.
         nodes: its selection as stated; None: as the last entry, all other nodes.
         members: names of its nodes, in the controller's order.
         metered: how many of them have a meter.
         readings: number of fitted readings.
         before_w: stated idle and maximum power; None: nothing is stated.
-        line: the result.
     """
 
     name: str
@@ -102,9 +98,7 @@ def calibrations(
     """One for each type of node, in the order of their entries.
 
     Args:
-        rules: of the site; None: the power of nodes is not stated.
-        snapshot: the cluster.
-        curves: by node.
+        rules: rules of the site; None: the power of nodes is not stated.
     """
     found = []
     for name, nodes, before_w, rows in _types(rules, snapshot):
@@ -161,18 +155,18 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> FittedPower
         watts: (n,) positive.
     """
     bins = np.minimum((load * BINS).astype(np.int64), BINS - 1)
-    enough = np.flatnonzero(np.bincount(bins, minlength=BINS) >= LEAST)
+    enough = np.flatnonzero(np.bincount(bins, minlength=BINS) >= MIN_READINGS)
     if not len(enough):
         return FittedPower(problem=f"only {len(load)} readings at a steady load: wait some minutes")
     points = np.array(
         [(np.median(load[bins == each]), np.median(watts[bins == each])) for each in enough]
     )
-    least, most = float(points[:, 0].min()), float(points[:, 0].max())
-    span = f"{least:.0%}" if most - least < 0.01 else f"{least:.0%} to {most:.0%}"
-    if most - least < SPREAD:
+    minimum, maximum = float(points[:, 0].min()), float(points[:, 0].max())
+    span = f"{minimum:.0%}" if maximum - minimum < 0.01 else f"{minimum:.0%} to {maximum:.0%}"
+    if maximum - minimum < SPREAD:
         return FittedPower(
-            least_load=least,
-            most_load=most,
+            least_load=minimum,
+            most_load=maximum,
             problem=f"its nodes were seen at loads of {span} only: let one be idle for a minute, "
             "and run a job that uses all of its CPUs for a minute",
         )
@@ -180,8 +174,8 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> FittedPower
     if slope < 0 or idle_w < 0:
         what = "less power under a higher load" if slope < 0 else "less than nothing when idle"
         return FittedPower(
-            least_load=least,
-            most_load=most,
+            least_load=minimum,
+            most_load=maximum,
             problem=f"by the readings its nodes draw {what}: the meter does not see what jobs draw",
         )
     kept = np.isin(bins, enough)
@@ -191,8 +185,8 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> FittedPower
         idle_w=round(float(idle_w)),
         max_w=_up(idle_w + slope + above_w),
         error_w=_up(np.quantile(np.abs(off), 1 - BEYOND)),
-        least_load=least,
-        most_load=most,
+        least_load=minimum,
+        most_load=maximum,
     )
 
 

@@ -65,8 +65,8 @@ LONG = int(MIN_S) + 1
 
 def bounds(power, job, nodes, stated):
     """Those of the only job on some nodes, with what is stated of it on each."""
-    most = [power.types.get(name, (0, 0))[1] for name in nodes]
-    claims = zip(nodes, map(Claim, stated, most), strict=True)
+    maximum = [power.types.get(name, (0, 0))[1] for name in nodes]
+    claims = zip(nodes, map(Claim, stated, maximum), strict=True)
     power.state_claims({name: {job: claim} for name, claim in claims})
     return power.job_bounds(job, nodes)
 

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerRules
-from bridge.planning.power.calibration import LEAST, NodeReports, calibrations, fitted
+from bridge.planning.power.calibration import MIN_READINGS, NodeReports, calibrations, fitted
 from schedbridge_contracts.builders import a_node, a_snapshot
 from schedbridge_contracts.crosses import each
 
@@ -48,7 +48,7 @@ def test_a_few_absurd_readings_and_long_idle_times_do_not_decide():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (readings(71, 250, [0, 1], each=LEAST - 1), "only 10 readings"),
+        (readings(71, 250, [0, 1], each=MIN_READINGS - 1), "only 10 readings"),
         (readings(71, 250, [0, 0.2]), "loads of 0% to 20% only"),
         (readings(71, 250, [1]), "loads of 100% only"),
         (readings(250, 71, [0, 1]), "less power under a higher load"),
