@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from bridge import files, json_text
 from bridge.errors import RecordingError
+from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.model.node import NodeTable
@@ -49,6 +50,9 @@ MAX_MEMORY_BYTES: Final = 512 * files.MIB
 200,000 jobs that differ in every column."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
+KEYS[JobTable.__name__, "min_time_s"] = "least_time_s"
+KEYS[JobTable.__name__, "min_start"] = "least_start"
+KEYS[JobTable.__name__, "max_start"] = "most_start"
 KEYS[NodeTable.__name__, "power"] = "power_saving"
 """These keys are older than the names; they stay, so that older recordings can be read."""
 _PIECE: Final = 1 << 20

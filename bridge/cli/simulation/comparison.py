@@ -229,7 +229,7 @@ def summary(
 
 
 def _plain(one: DispatchResult) -> dict[str, Any]:
-    named = {key: _rounded(value) for key, value in vars(one).items() if key != "verdict"}
+    named = {key: _rounded(value) for key, value in vars(one).items() if key != "figures"}
     return named | {key: _rounded(value) for key, value in one.figures.plain().items()}
 
 
