@@ -12,11 +12,13 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import bridge.core
 from tests.mutants.mutants import FILE, Mutant, Unfit, read
 from tests.mutants.running import CORE, Copy, Ran
+from tests.mutants.spreading import spread
 
 ENOUGH = 2
 
@@ -35,6 +37,9 @@ def main() -> int:
     parser.add_argument(
         "--home", type=Path, metavar="FOLDER", help="keeps the copy, and what is compiled in it"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="how many at a time"
+    )
     parser.add_argument("--table", action="store_true", help="print what is in --done, and end")
     given = parser.parse_args()
     suites, mutants = read(FILE.read_text(encoding="utf-8"))
@@ -46,24 +51,26 @@ def main() -> int:
     todo = [m for m in chosen if _key(m) not in done]
     bad = sum(len(done[_key(m)]) < ENOUGH for m in chosen if _key(m) in done)
     with tempfile.TemporaryDirectory(prefix="sb-mutants-") as passing:
-        copy = Copy(Path(given.home or passing).resolve())
+        home = Path(given.home or passing).resolve()
+        copies = [Copy(home / str(number)) for number in range(max(given.jobs, 1))]
         if any(_is_core(m) for m in todo):
-            copy.prepare_core()
-        sound, unsound = (suites, 0) if given.trust else _without_fault(suites, todo, copy)
+            copies[0].prepare_core()
+        sound, unsound = (suites, 0) if given.trust else _without_fault(suites, todo, copies)
         bad += unsound
-        for number, mutant in enumerate(todo, 1):
-            noticed, told = dict[str, str](), ""
-            try:
-                noticed = _noticed(mutant, sound, copy, everything=given.all_suites)
-            except Unfit as error:
-                told = _indented(error)
-            enough = len(noticed) >= ENOUGH
+
+        def attempt(copy: Copy, mutant: Mutant) -> _Tried:
+            return _tried(mutant, sound, copy, everything=given.all_suites)
+
+        for number, (mutant, tried) in enumerate(spread(copies, todo, attempt, _is_core), 1):
+            enough = len(tried.noticed) >= ENOUGH
             bad += not enough
-            if given.done is not None and not told:
+            if given.done is not None and not tried.problem:
                 given.done.parent.mkdir(parents=True, exist_ok=True)
                 with given.done.open("a", encoding="utf-8") as sink:
-                    sink.write(json.dumps({"key": _key(mutant), "noticed": noticed}) + "\n")
-            told = told or "; ".join(f"{name} ({words})" for name, words in noticed.items())
+                    sink.write(json.dumps({"key": _key(mutant), "noticed": tried.noticed}) + "\n")
+            told = tried.problem or "; ".join(
+                f"{n} ({words})" for n, words in tried.noticed.items()
+            )
             print(f"{number:>3}/{len(todo)} {'ok ' if enough else 'BAD'} {mutant.name}: "
                   f"{told or 'nobody'}", flush=True)  # fmt: skip
     print(f"{len(chosen)} mutants, {bad} problems")
@@ -105,15 +112,19 @@ def _indented(error: Unfit) -> str:
 
 
 def _without_fault(
-    suites: dict[str, list[str]], chosen: list[Mutant], copy: Copy
+    suites: dict[str, list[str]], chosen: list[Mutant], copies: list[Copy]
 ) -> tuple[dict[str, list[str]], int]:
     """The suites that pass: one that fails anyway notices nothing."""
-    sound, bad = {}, 0
-    for name in dict.fromkeys(suite for mutant in chosen for suite in mutant.suites):
+
+    def attempt(copy: Copy, name: str) -> Ran:
         try:
-            ran = copy.run(suites[name])
+            return copy.run(suites[name])
         except Unfit as error:
-            ran = Ran(passed=False, words=_indented(error))
+            return Ran(passed=False, words=_indented(error))
+
+    sound, bad = {}, 0
+    names = dict.fromkeys(suite for mutant in chosen for suite in mutant.suites)
+    for name, ran in spread(copies, names, attempt):
         if ran.passed:
             sound[name] = suites[name]
         else:
@@ -122,19 +133,21 @@ def _without_fault(
     return sound, bad
 
 
-def _noticed(
-    mutant: Mutant, suites: dict[str, list[str]], copy: Copy, *, everything: bool
-) -> dict[str, str]:
-    """The suites that fail, and what failed first in each.
+@dataclass(frozen=True)
+class _Tried:
+    """The suites that noticed a fault, and what failed first in each; or why it was not tried."""
 
-    Raises:
-        Unfit: the fault cannot be planted, or there is no program with it.
-    """
-    planted = mutant.text(copy.root)
+    noticed: dict[str, str]
+    problem: str = ""
+
+
+def _tried(mutant: Mutant, suites: dict[str, list[str]], copy: Copy, *, everything: bool) -> _Tried:
     path = copy.root / mutant.file
-    before = path.read_text(encoding="utf-8")
     noticed: dict[str, str] = {}
+    before = None
     try:
+        planted = mutant.text(copy.root)
+        before = path.read_text(encoding="utf-8")
         path.write_text(planted, encoding="utf-8")
         if _is_core(mutant):
             copy.build_core()
@@ -143,12 +156,15 @@ def _noticed(
                 noticed[name] = ran.words
             if len(noticed) >= ENOUGH and not everything:
                 break
+    except Unfit as error:
+        return _Tried({}, _indented(error))
     finally:
-        path.write_text(before, encoding="utf-8")
-        os.utime(path, (time.time(),) * 2)  # make must see that it is another one
+        if before is not None:
+            path.write_text(before, encoding="utf-8")
+            os.utime(path, (time.time(),) * 2)  # make must see that it is another one
         if _is_core(mutant):
             copy.sound_core()
-    return noticed
+    return _Tried(noticed)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from schedbridge_contracts.crosses import each
 from tests.mutants import __main__ as trial
 from tests.mutants import running
 from tests.mutants.mutants import FILE, ROOT, Unfit, read
+from tests.mutants.spreading import spread
 
 SUITES, MUTANTS = read(FILE.read_text(encoding="utf-8"))
 SMALL_TREE = {
@@ -93,7 +94,7 @@ def test_a_mutant_that_cannot_be_tried_is_named_and_the_others_are_tried(
     tmp_path, monkeypatch, capsys
 ):
     done = tmp_path / "done.jsonl"
-    words = "--trust", "--done", str(done)
+    words = "--trust", "--jobs", "1", "--done", str(done)
     assert run_small_tree(tmp_path, monkeypatch, *words, "no", "moved", "renamed", "two") == 1
     told = capsys.readouterr().out
     assert re.findall(r"^ +\d/5 (...) (.*?):", told, re.MULTILINE) == [
@@ -111,9 +112,21 @@ def test_a_mutant_that_cannot_be_tried_is_named_and_the_others_are_tried(
 def test_a_suite_that_cannot_be_built_notices_nothing_and_the_others_are_run(
     tmp_path, monkeypatch, capsys
 ):
-    assert run_small_tree(tmp_path, monkeypatch, "seen") == 1
+    assert run_small_tree(tmp_path, monkeypatch, "--jobs", "2", "seen") == 1
     told = capsys.readouterr().out
     assert "suite 'gone' fails without a fault: make" in told
     assert "BAD seen in C: in C (" in told
     assert "ok  seen by two: first (AssertionError); second (SIGKILL)" in told
     assert told.endswith("2 mutants, 2 problems\n")
+
+
+def test_items_are_spread_and_some_go_to_the_first_copy_only():
+    copies = ["first", "second", "third"]
+    found = dict(spread(copies, range(20), lambda copy, _: copy, lambda item: item % 4 == 0))
+    assert set(found) == set(range(20))
+    assert {found[item] for item in range(0, 20, 4)} == {"first"}
+
+
+def test_an_attempt_that_fails_ends_all():
+    with pytest.raises(ZeroDivisionError):
+        list(spread(["first", "second"], [1, 0, 2], lambda _, item: 1 // item))
