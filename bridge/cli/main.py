@@ -23,7 +23,8 @@ _LAB: Final = "lab"
 """The word before the commands of the laboratory."""
 
 COMMANDS: Final = {
-    # name: (module of bridge.cli, function or typer app in it, one line for --help)
+    # name: (module, in bridge.cli unless it is named in full, function or typer app in it, one line
+    # for --help). Those of extensions are here, too: --help imports no extension.
     "serve": ("serve", "serve", "Run the service."),
     "agent": ("agent", "agent", "Run the agent of a node."),
     "pbs-link": ("pbs_link", "pbs_link", "Take the place of pbs_sched on an OpenPBS server."),
@@ -43,7 +44,7 @@ COMMANDS: Final = {
     ),
     "policy": ("operators.policy", "app", "Show or change the policy."),
     "power": (
-        "operators.power",
+        "bridge.extensions.power.commands.power",
         "app",
         "Show system power; show or set its bounds.",
     ),
@@ -216,11 +217,17 @@ def _lab_commands() -> dict[str, str]:
     }
 
 
+def module_of(name: str) -> str:
+    """The module of a command."""
+    module, _, _ = COMMANDS[name]
+    return module if module.startswith("bridge.") else f"bridge.cli.{module}"
+
+
 def _run(name: str, arguments: list[str]) -> None:
     import typer  # noqa: PLC0415 - --help needs no typer
 
-    module, attribute, _ = COMMANDS[name]
-    found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    _, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(module_of(name)), attribute)
     app = found
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import typer
 
-from bridge.cli.main import COMMANDS
+from bridge.cli.main import COMMANDS, module_of
 from tests.documents.pages import ROOT, Inline, Page
 
 TABLES = {
@@ -26,8 +26,8 @@ ALONE = ("--help", "-h", "--version", "-V")
 
 def command_named(name: str) -> click.Command:
     """A command as typer makes it."""
-    module, attribute, _ = COMMANDS[name]
-    found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    _, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(module_of(name)), attribute)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
         app.command(name.rsplit(maxsplit=1)[-1])(found)

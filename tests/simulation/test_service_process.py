@@ -260,10 +260,10 @@ def as_nobody(*arguments):
 
 AS_NOBODY = """
 import contextlib, encodings.idna, importlib, io, json, os, sys, bridge.cli.simulation.record_live
-from bridge.cli.main import COMMANDS, main
-for module, _, _ in COMMANDS.values():
+from bridge.cli.main import COMMANDS, main, module_of
+for name, (module, _, _) in COMMANDS.items():
     if module not in ("benchmarks.commands", "simulation.demo", "train"):
-        importlib.import_module(f"bridge.cli.{module}")
+        importlib.import_module(module_of(name))
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         with contextlib.suppress(SystemExit):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.main import COMMANDS, usage
+from bridge.cli.main import COMMANDS, module_of, usage
 from bridge.cli.operators.asking import print_json, shown, until, when
 from bridge.rpc.pb import operator_pb2 as pb
 
@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_there_and_has_help(name, schedbridge):
-    module, attribute, _ = COMMANDS[name]
-    assert hasattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    _, attribute, _ = COMMANDS[name]
+    assert hasattr(importlib.import_module(module_of(name)), attribute)
     code, out, _ = schedbridge(*name.split(), "--help")
     assert code == 0
     assert f"schedbridge {name}" in out

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.cli.operators.power_tables import plot
+from bridge.extensions.power.commands.tables import plot
 from bridge.rpc.pb import operator_pb2 as pb
 
 NOWHERE = ("--socket", "/nowhere/s")
