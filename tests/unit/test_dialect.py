@@ -55,6 +55,8 @@ KNOWN = {
     "agent/power/cgroups.py": "names of the cgroups in which Slurm puts jobs",
     "agent/power/choice.py": "names Slurm's sensor",
     "agent/power/slurm_energy.py": "reads what Slurm's plugins measure",
+    "extensions/power/commands/power.py": "options of this package's commands",
+    "extensions/power/commands/tables.py": "the same",
     "extensions/power/power_use.py": "names Slurm's sensor",
     "power/entry_log.py": "options of this package's commands",
     "rpc/controller/corridor_switch.py": "the same",
