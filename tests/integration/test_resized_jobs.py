@@ -132,7 +132,10 @@ def test_fair_share_counts_each_width_for_as_long_as_a_job_had_it(
     fair_share: None, decider: Decider
 ) -> None:
     """Each change follows a count at once: what Slurm counts of the minute before it, it counts
-    again at the new width."""
+    again at the new width.
+
+    Slow: Slurm counts once a minute.
+    """
     cluster = decider.cluster
     job = malleable(decider, "n[1-2]", run="sleep 600")
     before = used(cluster, "user")

@@ -30,6 +30,7 @@ def test_mpi4py_grows_and_shrinks_and_computes_the_same(elastic, heat_result, en
 
 
 def test_a_task_farm_loses_no_task(elastic):
+    """Slow: 200 tasks of 0.2 s, while workers come and go."""
     farm = "/opt/schedbridge/bin/python elastic/examples/farm.py"
     worker = f"'{farm} worker elastic/farm.address'"
     elastic.run("rm", "-f", "elastic/farm.address")

@@ -242,7 +242,8 @@ def test_accounting_adds_up_the_parts_of_a_resized_job(cluster):
 
     rows = parts()
     assert [row[0] for row in rows[:-1]] == ["RESIZING"] * (len(rows) - 1), rows
-    assert [int(row[4]) for row in rows] == [1, 3, 1], rows
+    # The job grows soon after its start: Slurm keeps no part that begins and ends in one second.
+    assert [int(row[4]) for row in rows] in ([1, 3, 1], [3, 1]), rows
     submit = [int(row[1]) for row in rows]
     end = [int(row[3]) for row in rows]
     assert submit[1:] == end[:-1], rows  # the parts follow each other without a gap
