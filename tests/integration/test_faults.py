@@ -412,8 +412,9 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
 
     Slurm writes its state every five seconds. What happened later than that Slurm forgets, and it
     gives the forgotten numbers out again, which nodes that still know them refuse and are drained
-    for; they are resumed, as an administrator would. Jobs of which that is true are not judged;
-    every other is.
+    for; they are resumed, as an administrator would. Slurm holds the jobs that were refused. Those
+    whose end it forgot hold their nodes until these register next, minutes later: they are
+    cancelled. Jobs of which any of that is true are not judged; every other is.
     """
     with Stream(cluster, seed, count=70, without="array") as stream:
         stream.reached(35)
@@ -429,6 +430,11 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
 
     def only_young_are_left() -> bool:
         resume_refusing_nodes(cluster)
+        held = cluster.run("squeue", "-h", "-a", "-r", "-t", "PENDING", "-o", "%A %r").splitlines()
+        young.update(line.split()[0] for line in held if "launch failed requeued held" in line)
+        running = cluster.run("squeue", "-h", "-a", "-r", "-t", "RUNNING", "-o", "%A").split()
+        if forgotten := young & set(running):
+            cluster.root("scancel", "-Q", *sorted(forgotten))
         return set(cluster.queue()) <= young
 
     cluster.wait_for("all others to end", only_young_are_left, 120)
