@@ -97,6 +97,7 @@ class a_running_job:  # noqa: N801
     account: str = "account"
     id: str | None = None
     cpus_elsewhere: int = 0
+    nodes_elsewhere: int = 0
     """On nodes that the snapshot does not have."""
     min_nodes: int = 0
     max_nodes: int = 0
@@ -280,6 +281,7 @@ class a_snapshot:  # noqa: N801
             nodes=_ints([node for job in held for node in job.nodes], np.int32),
             use=np.array(use, dtype=np.int64).reshape(-1, 3),
             use_elsewhere=_ints([(job.cpus_elsewhere, 0, 0) for job in held]).reshape(-1, 3),
+            nodes_elsewhere=_ints([job.nodes_elsewhere for job in held]),
             version=_ints([job.version for job in held], np.uint64),
             head=_ints([job.head for job in held]),
             requested_nodes=_ints([job.requested_nodes for job in held]),

@@ -304,6 +304,8 @@ class RunningTable:
     use: Ints
     use_elsewhere: Annotated[Ints, Column(ALLOCATION, Unit.RESOURCES)] = LEFT_OUT
     """What it holds in total on nodes that `Snapshot.nodes` does not have. It counts to limits."""
+    nodes_elsewhere: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
+    """The number of these nodes. They count to the bounds of power."""
     account: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
     version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
     """Changes with the request."""

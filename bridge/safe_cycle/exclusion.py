@@ -171,6 +171,8 @@ def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[n
     quiet["licences"][rows] = np.clip(running.licences[rows], 0, snapshot.licence_total)
     everywhere, elsewhere = snapshot.nodes.capacity.sum(axis=0), running.use_elsewhere.copy()
     elsewhere[rows] = np.clip(elsewhere[rows], 0, everywhere)
+    quiet["nodes_elsewhere"] = running.nodes_elsewhere.copy()
+    quiet["nodes_elsewhere"][rows] = np.clip(running.nodes_elsewhere[rows], 0, len(snapshot.nodes))
     use = running.use.copy()
     use[own] = np.clip(use[own], 0, snapshot.nodes.capacity[held])
     return replace(running, **quiet, use=use, use_elsewhere=elsewhere)

@@ -8,7 +8,9 @@ Rules
     3. Running jobs, and nodes that they are giving back, count until their expected ends. A
        violation by them alone is not a fault of the plan, but no further power may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
-    5. A node that is powered up draws its idle power until it is available.
+    5. On nodes that the snapshot does not have, a running job draws its whole estimate on each; if
+       it is unknown, as much as a node of any type may.
+    6. A node that is powered up draws its idle power until it is available.
 """
 
 import numpy as np
@@ -48,10 +50,13 @@ def broken_power(world: CheckedAmounts, rules: PowerRules) -> Found:
     rows_w = np.bincount(world.entry_row, drawn_w, minlength=len(world.rows)).astype(np.int64)
 
     holder = np.arange(len(running)).repeat(np.diff(running.indptr))
-    stated_w = running_upper_w(running)[holder]
+    known_w = running_upper_w(running)
+    stated_w = known_w[holder]
     cpus = _taken(world, running.nodes, running.use[:, CPUS], running.exclusive[holder])
     drawn_w = _drawn(powers, running.nodes, stated_w, *cpus)
     held_w = np.bincount(holder, drawn_w, minlength=len(running)).astype(np.int64)
+    any_w = max((kind.max_w for kind in rules.node_types), default=0)
+    held_w += np.where(known_w == 0, any_w, known_w) * running.nodes_elsewhere
 
     rows, others = np.flatnonzero(rows_w), np.flatnonzero(held_w)
     text = "draws more than the upper bound of power leaves"
@@ -72,7 +77,7 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
 
 
 def _with_resuming(world: CheckedAmounts, powers: CheckedPowers, bounds: Ints) -> Ints:
-    """The bounds without the power of nodes that are powered up (rule 5)."""
+    """The bounds without the power of nodes that are powered up (rule 6)."""
     up, saving = changes_of(world.plan).up, saving_of(world.snapshot.nodes)
     if not len(up) or saving is None:
         return bounds

@@ -40,7 +40,7 @@ from bridge.planning.power.estimates import (
     may_be_powered_down,
     node_powers,
     pending_estimates,
-    running_draws,
+    running_upper_w,
     system_power,
 )
 from bridge.planning.power.planned import planned_draws
@@ -85,11 +85,7 @@ class _Use:
         self._row, self._node = self._row[inside], plan.nodes[inside].astype(np.int64)
         self._rows_w = np.zeros(len(plan), dtype=np.int64)
         self._rows_w[rows] = planned_draws(snapshot, self._powers, plan, rows).upper_w
-        running = snapshot.running
-        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-        held = np.bincount(owner, running_draws(snapshot, self._powers).upper_w,
-                           minlength=len(running))  # fmt: skip
-        self._held_w = held.astype(np.int64)
+        self._held_w = running_upper_w(rules, snapshot, self._powers)
         self._rest_w = rules.base_w + self._powers.idle_total_w
 
     def to_power_up(self) -> NDArray[np.int32]:

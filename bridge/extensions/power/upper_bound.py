@@ -20,7 +20,7 @@ from bridge.planning.power.estimates import (
     may_be_powered_down,
     node_powers,
     pending_estimates,
-    running_draws,
+    running_upper_w,
 )
 
 LABEL: Final = "upper bound of power"
@@ -28,10 +28,7 @@ LABEL: Final = "upper bound of power"
 
 def upper_bound(rules: PowerRules, snapshot: Snapshot) -> WeightedBound:
     """The upper bound for one snapshot. O(n_nodes + what running jobs hold)."""
-    powers, running = node_powers(rules, snapshot), snapshot.running
-    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-    running_w = np.zeros(len(running), dtype=np.int64)
-    np.add.at(running_w, owner, running_draws(snapshot, powers).upper_w)
+    powers = node_powers(rules, snapshot)
     idle_w = powers.idle_w[may_be_powered_down(rules, snapshot)]
     return WeightedBound(
         key=NAME,
@@ -45,6 +42,6 @@ def upper_bound(rules: PowerRules, snapshot: Snapshot) -> WeightedBound:
         floor=powers.floor_w,
         weight=powers.span_w,
         stated=pending_estimates(snapshot.jobs).upper_w,
-        running=running_w,
+        running=running_upper_w(rules, snapshot, powers),
         rise=Rise(int(idle_w.sum()), "while idle nodes are on"),
     )

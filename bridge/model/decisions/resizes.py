@@ -167,7 +167,8 @@ def _resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
         by_s = resizes.by_s[np.searchsorted(job, released)]
         columns["end_s"][last] = np.minimum(by_s, running.end_s[released])
         columns["releasing"][last] = True
-        columns["licences"][last] = columns["use_elsewhere"][last] = 0
+        for name in _NOT_RELEASED:
+            columns[name][last] = 0
     columns["indptr"] = np.concatenate(([0], ends, ends[-1] + counts.cumsum())).astype(np.int64)
     columns["nodes"] = np.concatenate((nodes, running.nodes[gone])).astype(np.int32)
     columns["use"] = np.concatenate((use, running.use[gone]))
@@ -175,7 +176,8 @@ def _resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
 
 
 _HELD = frozenset({"indptr", "nodes", "use"})
-_CHANGED = frozenset({"end_s", "head", "releasing", "licences", "use_elsewhere"})
+_NOT_RELEASED = frozenset({"licences", "use_elsewhere", "nodes_elsewhere"})
+_CHANGED = frozenset({"end_s", "head", "releasing"}) | _NOT_RELEASED
 
 
 def heads(running: RunningTable) -> NDArray[np.int64]:

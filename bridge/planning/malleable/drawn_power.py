@@ -27,7 +27,14 @@ from bridge.planning.malleable.expand_shrink import Malleables, idle_nodes
 from bridge.planning.malleable.usable import Usable
 from bridge.planning.malleable.widths import allowed_widths
 from bridge.planning.power.configuration import Room, Scalable
-from bridge.planning.power.estimates import draws_on, node_powers, pending_estimates, running_draws
+from bridge.planning.power.estimates import (
+    draws_on,
+    node_powers,
+    pending_estimates,
+    running_draws,
+    running_upper_w,
+    system_power,
+)
 from bridge.planning.power.planned import planned_draws
 
 _WAITS = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY, ReasonCode.LIMIT})
@@ -56,6 +63,7 @@ class DrawnPower:
         bounds_w: lower and upper bound.
         system_w: lower and upper estimate of the present power.
         rest_w: the part of it that would be drawn without jobs.
+        jobs_w: (n_running,) the maximum that each job draws on all its nodes, beyond idle.
     """
 
     def __init__(
@@ -77,19 +85,8 @@ class DrawnPower:
             at_s = rules.corridor.next_change_s(at_s)
         self.bounds_w = min(lower_w, upper_w), upper_w
         self.rest_w = rules.base_w + self._powers.idle_total_w
-        self.system_w = (
-            self.rest_w + int(self._draws.lower_w.sum()),
-            self.rest_w + int(self._draws.upper_w.sum()),
-        )
-
-    @cached_property
-    def jobs_w(self) -> NDArray[np.int64]:
-        """(n_running,) the maximum that each job draws on all its nodes, beyond idle."""
-        running = self._snapshot.running
-        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-        found: NDArray[np.int64] = np.zeros(len(running), dtype=np.int64)
-        np.add.at(found, owner, self._draws.upper_w)
-        return found
+        self.system_w = system_power(rules, snapshot)
+        self.jobs_w = running_upper_w(rules, snapshot, self._powers)
 
     def starting_w(self, plan: Plan) -> tuple[int, int]:
         """Minimum and maximum draw, beyond idle, of the jobs that a plan starts now."""

@@ -24,6 +24,9 @@ Rules
        power. A job on a part of a node counts with the same part of the difference, by its CPUs,
        rounded up.
     5. Nodes that a job gives back count as its own until they are free.
+    6. Of nodes that the snapshot does not have, only what running jobs draw there counts: the upper
+       estimate on each, idle power included; if it is unknown, the largest maximum of all node
+       types. The lower one is 0.
 """
 
 from dataclasses import dataclass
@@ -194,12 +197,29 @@ def running_draws(snapshot: Snapshot, powers: NodePowers) -> Draws:
     return draws_on(estimates, powers, owner, running.nodes, share=running_shares(snapshot))
 
 
+def elsewhere_upper_w(rules: PowerRules, running: RunningTable) -> Watts:
+    """(n_running,) what jobs may draw on nodes that the snapshot does not have (rule 6)."""
+    largest_w = max((kind.max_w for kind in rules.node_types), default=0)
+    upper_w = running_estimates(running).upper_w
+    found: Watts = running.nodes_elsewhere * np.where(upper_w > 0, upper_w, largest_w)
+    return found
+
+
+def running_upper_w(rules: PowerRules, snapshot: Snapshot, powers: NodePowers) -> Watts:
+    """(n_running,) what jobs may draw beyond idle on all of their nodes (rules 3 to 6)."""
+    running = snapshot.running
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    found = elsewhere_upper_w(rules, running)
+    np.add.at(found, owner, running_draws(snapshot, powers).upper_w)
+    return found
+
+
 def system_power(rules: PowerRules, snapshot: Snapshot) -> tuple[int, int]:
     """The lower and the upper estimate of system power now, W."""
     powers = node_powers(rules, snapshot)
-    draws = running_draws(snapshot, powers)
+    lower_w = int(running_draws(snapshot, powers).lower_w.sum())
     rest_w = rules.base_w + powers.idle_total_w
-    return rest_w + int(draws.lower_w.sum()), rest_w + int(draws.upper_w.sum())
+    return rest_w + lower_w, rest_w + int(running_upper_w(rules, snapshot, powers).sum())
 
 
 def _first(*columns: Watts) -> Watts:

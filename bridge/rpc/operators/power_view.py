@@ -15,8 +15,8 @@ from bridge.planning.malleable.violations import NOT_KEPT
 from bridge.planning.power.estimates import (
     NodePowers,
     node_powers,
-    running_draws,
     running_estimates,
+    running_upper_w,
     system_power,
 )
 from bridge.planning.power.planned import planned_draws
@@ -58,11 +58,10 @@ def _fill(
     reply.lower_estimate_w, reply.estimate_w = system_power(rules, snapshot)
     reply.base_w, reply.idle_w = rules.base_w, powers.idle_total_w
     reply.problems.extend(_not_kept(reply, rules, published))
-    draws = running_draws(snapshot, powers).upper_w
+    beyond = running_upper_w(rules, snapshot, powers)
     running = snapshot.running
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-    beyond = np.bincount(owner, draws, len(running)).astype(np.int64)
-    reply.jobs_w, reply.jobs_running = int(draws.sum()), int((~running.releasing).sum())
+    reply.jobs_w, reply.jobs_running = int(beyond.sum()), int((~running.releasing).sum())
     reply.planned.extend(_planned(published, powers, rules.base_w, beyond, until_s))
     floor = np.bincount(owner, powers.floor_w[running.nodes], len(running)).astype(np.int64)
     order = np.argsort(-(beyond + floor), kind="stable")

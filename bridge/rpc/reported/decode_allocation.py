@@ -30,6 +30,7 @@ class Allocated:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is held on each.
         use_elsewhere: (R,) int64: what is held in total on nodes that the cluster does not have.
+        nodes_elsewhere: the number of these nodes.
         head: the node that it cannot release; -1: its first one.
         kept: (k,) int32: the nodes that the job is not releasing; None: all.
         until_s: when the others are expected to be free.
@@ -55,6 +56,7 @@ class Allocated:
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     use_elsewhere: NDArray[np.int64]
+    nodes_elsewhere: int
     kept: NDArray[np.int32] | None
     until_s: int
 
@@ -114,6 +116,7 @@ def read_allocation(
         nodes=nodes,
         use=used,
         use_elsewhere=np.zeros(len(layout.resources), dtype=np.int64),
+        nodes_elsewhere=0,
         kept=kept,
         until_s=until_s,
     )

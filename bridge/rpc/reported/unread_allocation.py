@@ -5,7 +5,7 @@ Rules
     1. Everything else in the allocation that is sound counts: licences, stated power.
     2. Of a node that is known the job holds all that it has, or what is stated if that is more.
     3. Of a node that is not known it holds what is stated; of a list of nodes that cannot be read,
-       that of one node.
+       that of one node. The number of these nodes counts, too.
     4. An amount that is impossible is not stated; on a node that is not known it is that of the
        largest node.
 """
@@ -23,6 +23,9 @@ from bridge.rpc.reported.decode_allocation import Allocated, held_on_each, read_
 from bridge.rpc.reported.hostlist import MAX_UNKNOWN, NodeIndex
 from bridge.rpc.reported.table_columns import MAX_AMOUNT, TableColumns
 
+_MAX_ELSEWHERE = 1 << 20
+"""Largest number of nodes that are not known: more than any cluster has."""
+
 _NONE: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
 
@@ -38,26 +41,28 @@ def unread_allocation(job: pb.Job, layout: TableColumns, capacity: NDArray[np.in
     for name in ("uses", "end_s", "adapting"):
         sound.allocation.ClearField(name)
     sound.allocation.start_s = min(max(job.allocation.start_s, 0), LATEST_S - 1)
-    nodes, use, elsewhere = _held(job.allocation, layout, capacity)
+    nodes, use, elsewhere, n_elsewhere = _held(job.allocation, layout, capacity)
     return replace(
         read_allocation(sound, layout),
         exclusive=True,
         nodes=nodes,
         use=use,
         use_elsewhere=elsewhere,
+        nodes_elsewhere=n_elsewhere,
     )
 
 
 def _held(
     allocation: pb.Allocation, layout: TableColumns, capacity: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Known nodes, ascending, what is held on each, and on all others together."""
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], int]:
+    """Known nodes, ascending, what is held on each, on all others together, and their number."""
     largest = capacity.max(axis=0, initial=0).tolist()
-    elsewhere = [0] * len(layout.resources)
+    elsewhere, n_elsewhere = [0] * len(layout.resources), 0
     parts, vectors = [_NONE], [elsewhere]
     for each in allocation.uses[: len(layout.nodes) + MAX_UNKNOWN]:
         nodes, unknown = _named(each.nodes, layout.nodes)
         stated, assumed = _stated(held_on_each(each, layout), largest)
+        n_elsewhere = min(n_elsewhere + unknown, _MAX_ELSEWHERE)
         parts.append(nodes)
         vectors.append(stated)
         elsewhere = [
@@ -68,7 +73,7 @@ def _held(
     use = capacity[known]
     stated_on = np.repeat(np.array(vectors, np.int64), [len(part) for part in parts], axis=0)
     np.maximum.at(use, at, stated_on)
-    return known, use, np.array(elsewhere, dtype=np.int64)
+    return known, use, np.array(elsewhere, dtype=np.int64), n_elsewhere
 
 
 def _named(text: str, index: NodeIndex) -> tuple[NDArray[np.int32], int]:

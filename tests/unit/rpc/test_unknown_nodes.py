@@ -4,8 +4,11 @@
 import numpy as np
 import pytest
 
+from bridge.check.legality import check
 from bridge.check.site_rules import broken_rules
 from bridge.model.rules.limits import Access, ConsumerKind, FreePool, Items, Limit, Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -70,6 +73,7 @@ def test_what_is_stated_of_nodes_that_are_not_known_is_held_there():
         "12": [0, 0, 0], "13": [0, 0, 0], "14": [40 << 30, 0, 0],
     }  # fmt: skip
     found = running_of(session)
+    assert [found[at]["nodes_elsewhere"] for at in held] == [3, 2, 2, 2, 0, 0, 40]
     assert [found[at]["nodes"] for at in held] == [[], [0, 1], [], [], [0], [0], []]
     assert found["9"]["use"] == [[4, 1000, 2], [64, 5000, 0]]
     assert found["13"]["use"] == [[1, 0, 0]]
@@ -92,7 +96,7 @@ def test_all_else_that_is_sound_is_as_reported():
         running_of(a_session(a_full(list(jobs(*nodes)), licences=licences)))
         for nodes in (("n0", "n1"), ("m0", "n[0,7]"))
     )
-    held = {"nodes", "use", "use_elsewhere", "exclusive", "end_s"}
+    held = {"nodes", "use", "use_elsewhere", "nodes_elsewhere", "exclusive", "end_s"}
     for job_id in ("8", "9"):
         assert {
             name for name, value in known[job_id].items() if unknown[job_id][name] != value
@@ -170,3 +174,25 @@ def test_the_check_counts_it_by_itself():
     ((row, text),) = broken_rules(snapshot, limited(6), plan)
     assert snapshot.jobs.id[plan.job[row]] == "1"
     assert text == "is more than the limit of user ann on cpus leaves"
+
+
+def test_the_bound_of_power_counts_them_in_planning_and_in_the_check():
+    """Jobs on an unknown and on three unknown nodes, of 90 W each by the type or as stated."""
+    jobs = [
+        running("8", "ann", pb.NodeUse(nodes="m1", cpus=1)),
+        running("9", "bob", pb.NodeUse(nodes="m[2-4]", cpus=1)),
+        waiting("1", "ann"), waiting("2", "bob"),
+    ]  # fmt: skip
+    jobs[1].allocation.max_power_w = 90
+    snapshot, _ = a_session(a_full(jobs)).snapshot()
+    table = snapshot.running
+    blind = snapshot.with_running(
+        table.with_columns(nodes_elsewhere=np.zeros_like(table.nodes_elsewhere))
+    )
+    kinds = (NodePower("all", NodeSet(), 0, 90),)
+    site = with_power(Site(), PowerRules(Corridor((0,), (0,), (4 * 90 + 45,)), kinds))
+    assert starting(snapshot, site)[0] == ["1"]
+    started, plan = starting(blind, site)
+    assert started == ["1", "2"]
+    assert not any("power" in str(one) for one in check(blind, site, plan))
+    assert any("power" in str(one) for one in check(snapshot, site, plan))

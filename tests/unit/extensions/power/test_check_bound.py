@@ -11,7 +11,7 @@ from bridge.model.decisions.resizes import Resizes
 from bridge.model.decisions.start_widths import StartWidths, with_start_widths
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
@@ -24,7 +24,7 @@ TEXT = "draws more than the upper bound of power leaves"
 
 def bound(*upper_w, starts_s=(0,)):
     """Bounds on what is drawn beyond idle; every node can draw 100 W more."""
-    upper = tuple(IDLE + one for one in upper_w)
+    upper = tuple(one if one == NO_UPPER_W else IDLE + one for one in upper_w)
     corridor = Corridor(tuple(starts_s), (0,) * len(starts_s), upper)
     return with_power(Site(), PowerRules(corridor, TYPES))
 
@@ -143,3 +143,19 @@ def test_tasks_of_an_array_each_draw():
     assert said(world, bound(600)) == []
     assert len(said(world, bound(599))) == 1
     assert len(said(world, bound(200))) == 2
+
+
+def test_running_jobs_draw_on_nodes_that_are_not_known():
+    """Two of them at the maximum of a type, and one as stated; three more are free at 50 s."""
+    running = [
+        a_running_job((0,), end_s=500, nodes_elsewhere=2),
+        a_running_job((1,), end_s=500, max_power_w=170, nodes_elsewhere=1),
+        a_running_job((2,), end_s=50, nodes_elsewhere=3),
+    ]
+    world = a_snapshot(nodes=8, running=running, jobs=[a_job(3, limit_s=200)])()
+    held_w = 3 * 100 + 3 * 170
+    assert said(world, bound(held_w + 3 * 170 + 300)) == []
+    (text,) = said(world, bound(held_w + 3 * 170 + 299))
+    assert text.endswith(TEXT)
+    assert said(world, bound(NO_UPPER_W, held_w - 100 + 300, starts_s=(0, 50))) == []
+    assert said(world, bound(NO_UPPER_W, held_w - 100 + 299, starts_s=(0, 50))) != []

@@ -11,6 +11,7 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.planning.explain.what_if import what_if
+from bridge.planning.power.estimates import system_power
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
 from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded, unknown_to
 from bridge.registry import build, parse_policy
@@ -184,3 +185,19 @@ def test_an_announced_start_that_a_new_bound_forbids_is_stranded():
 def test_a_resource_that_no_node_has_is_named():
     kind = NodePower("x", NodeSet(having="fpga"), 1, 2)
     assert unknown_to(rules(100, types=(kind, REST)), a_snapshot()()) == ("fpga",)
+
+
+@pytest.mark.parametrize(("spare_w", "starts"), [(0, False), (1, True)])
+def test_running_jobs_draw_on_nodes_that_are_not_known(spare_w, starts):
+    """Two nodes at the maximum of all types, and three as stated; idle power is in neither."""
+    jobs = [
+        a_running_job((0,), end_s=90, max_power_w=171, nodes_elsewhere=3),
+        a_running_job((1,), end_s=90, nodes_elsewhere=2),
+    ]
+    world = a_snapshot(nodes=4, running=jobs, jobs=[a_job(1, limit_s=50)])()
+    used_w = 4 * 71 + 100 + 3 * 171 + 179 + 2 * 2000
+    given = rules(used_w + 178 + spare_w, types=(BIG, REST))
+    made = planned(world, given)
+    assert (int(made.start_s[0]) == world.now_s) == starts
+    types = PowerRules(Corridor((0,), (0,), (used_w,)), (BIG, REST))
+    assert system_power(types, world) == (4 * 71, used_w)
