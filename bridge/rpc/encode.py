@@ -7,6 +7,8 @@ resources per task, and the demand of a job must be a request of the dialect
 """
 
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import format_request
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import wires
-from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.hostlist import MAX_UNKNOWN, NodeIndex
 
 _MESSAGE = tuple(each for each in COLUMNS if each.source is Source.MESSAGE)
 _REQUEST = tuple(each for each in COLUMNS if each.source is Source.REQUEST)
@@ -194,6 +196,7 @@ class Messages:
             for part in self._node_uses(running.nodes[own], running.use[own]):
                 part.until_s = int(running.end_s[other])
                 message.allocation.uses.append(part)
+        message.allocation.uses.extend(self._uses_elsewhere(running, row))
         if running.max_nodes[row]:
             self._widths(snapshot, row, message.request)
         return message
@@ -220,6 +223,32 @@ class Messages:
             request.partitions.append(snapshot.partitions[partition].name)
         if reservation >= 0:
             request.reservation = snapshot.reservations[reservation].name
+
+    def _uses_elsewhere(self, running: RunningTable, row: int) -> list[pb.NodeUse]:
+        """What a job holds on nodes that are not known, as equally as possible on each."""
+        total, count = running.use_elsewhere[row], int(running.nodes_elsewhere[row])
+        if not count and not total.any():
+            return []
+        each, more = np.divmod(total, max(count, 1))
+        bounds = sorted({0, *more.tolist(), *range(0, count, MAX_UNKNOWN), max(count, 1)})
+        return [
+            pb.NodeUse(
+                nodes=f"{self._unknown}[1-{end - begin}]",
+                cpus=int(held[CPUS]),
+                memory_mib=int(held[MEMORY_MIB]),
+                gres=self._amounts(held.tolist()),
+            )
+            for begin, end in pairwise(bounds)
+            for held in [each + (more > begin)]
+        ]
+
+    @cached_property
+    def _unknown(self) -> str:
+        """What no name of a known node begins with."""
+        found = "unknown"
+        while any(name.startswith(found) for name in self.nodes.names):
+            found += "-unknown"
+        return found
 
     def _node_uses(self, nodes: NDArray[np.int32], use: NDArray[np.int64]) -> list[pb.NodeUse]:
         if len(nodes) == 0:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import SnapshotError
-from bridge.model.job import Hold, WidthRule
+from bridge.model.job import RUNNING_COLUMNS, Hold, WidthRule
+from bridge.model.job_columns import Source
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -22,6 +23,7 @@ from schedbridge_contracts.builders import (
     a_running_job,
     a_snapshot,
 )
+from tests.unit.rpc import worlds
 from tests.unit.rpc.worlds import a_hello, canonical
 
 
@@ -182,3 +184,42 @@ def test_what_no_option_says_is_refused(per_node, per_task):
     snapshot.jobs.per_task[:] = per_task
     with pytest.raises(SnapshotError, match="more than the wire can state"):
         through_the_wire(snapshot)
+
+
+def stated_jobs():
+    """Three jobs that together state all that a controller reports of a running job."""
+    for number, uses in enumerate(([("n[0-1]", 2)], [("m[1-3]", 2), ("m4,n2", 3)], [("n[", 1)]), 8):
+        job = worlds.a_running_job(f"{number}", "", start_s=100 + number, exclusive=True)
+        job.name, job.account, job.version = f"name{number}", f"account{number}", 7 + number
+        job.allocation.uses.extend(pb.NodeUse(nodes=nodes, cpus=cpus) for nodes, cpus in uses)
+        job.allocation.licences.add(name="l", count=number)
+        job.allocation.number = 100 + number
+        job.allocation.min_power_w, job.allocation.max_power_w = 90 + number, 200 + number
+        for each in RUNNING_COLUMNS:
+            if each.source is Source.MESSAGE and each.is_number and each.name != "version":
+                setattr(job, each.field, 1)
+        yield job
+
+
+def test_all_that_is_reported_of_running_jobs_survives():
+    """A column that no job states is stated here, or named as one of malleable or hosted jobs."""
+    session = worlds.a_session(
+        worlds.a_full(
+            list(stated_jobs()), licences=pb.Licences(items=[pb.Licence(name="l", total=40)])
+        )
+    )
+    snapshot = session.snapshot()[0]
+    running = snapshot.running
+    others = {
+        "min_nodes", "max_nodes", "width_rule", "features", "reservation", "head", "adapting",
+        "keeps_nodes", "requested_nodes", "host_id",
+        "extendable",
+    }  # fmt: skip
+    neutral = {
+        each.name
+        for each in RUNNING_COLUMNS
+        if each.source is not Source.SERVICE
+        and (getattr(running, each.name).T == each.left_out(3, 1).T).all()
+    }  # fmt: skip
+    assert neutral <= others
+    assert canonical(through_the_wire(snapshot)) == canonical(snapshot)
