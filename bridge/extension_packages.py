@@ -92,8 +92,6 @@ def _check(name: str, extension: Extension) -> None:
             raise ValueError(f"a part must be a dataclass, not {kind!r:.60}")
     if extension.plan is not None and extension.check is None:
         raise ValueError("it has a part of plans, but no check of it")
-    if extension.site is not None and extension.check is None:
-        raise ValueError("it has a part of the site's rules, but no check of it")
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
@@ -128,7 +126,7 @@ def hint() -> str:
 
 
 def site_rules(taken: Collection[str]) -> dict[str, SiteRules]:
-    """Returns how the rules of extensions are written, by the names of their sections.
+    """Returns how the rules of extensions are written, by the names of the extensions.
 
     Args:
         taken: names of other sections.
@@ -138,10 +136,10 @@ def site_rules(taken: Collection[str]) -> dict[str, SiteRules]:
         if extension.rules is None:
             continue
         try:
-            if name in taken:
-                raise ValueError("the name is taken")
             rules = extension.rules.made()
             _check_rules(rules)
+            if rules.key in {*taken, *(each.key for each in found.values())}:
+                raise ValueError(f"the name '{rules.key:.60}' is taken")
             found[name] = rules
         except Exception as error:  # a stranger's code
             problem = f"{type(error).__name__}: {error}"
@@ -153,6 +151,8 @@ def site_rules(taken: Collection[str]) -> dict[str, SiteRules]:
 
 def _check_rules(rules: SiteRules) -> None:
     """Raises ValueError unless a section can be a field of `planning`."""
+    if not (rules.key.isidentifier() and not rules.key.startswith("_")):
+        raise ValueError(f"its key {rules.key!r:.60} must be a word")
     needed = ("model_fields", "check", "repeated", "openings", "part")
     if missing := [name for name in needed if not hasattr(rules.section, name)]:
         raise ValueError(f"its class {rules.section!r:.60} has no {', '.join(missing)}")
@@ -223,11 +223,12 @@ def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]
     Raises:
         ExtensionError: one failed. No plan is made without it: it would be illegal.
     """
-    if site.parts is NO_PARTS:
+    if not site.binds_starts:
         return ()
     found: list[WeightedBound] = []
     for name, extension in installed().by_name.items():
-        if name in site.parts and extension.stages is not None:
+        part = site.parts.get(name)
+        if part is not None and part.binds_starts and extension.stages is not None:
             found += StagesInCycle(name, extension.stages).bounds(snapshot, site)
     return tuple(found)
 
@@ -239,6 +240,8 @@ def broken_rows(world: Any, site: Site) -> Iterator[tuple[int, str]]:
         world: a `bridge.check.amounts.CheckedAmounts`.
     """
     for name, part in site.parts.items():
+        if not part.binds_starts:
+            continue
         extension = installed().by_name.get(name)
         if extension is None or extension.check is None or extension.site is None:
             text = f"is under rules of the extension '{name:.60}', which nothing checks"

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from bridge.errors import ConfigError
 
@@ -84,8 +84,10 @@ def _walk(path: Sequence[Any], model: type[BaseModel]) -> tuple[list[str], list[
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models within a type, as in `tuple[Model | str, ...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    """The models within a type, as in `tuple[Model | str, ...]`; of a list's, those in the list."""
+    if isinstance(annotation, type) and issubclass(annotation, RootModel):
+        yield from _models(annotation.model_fields["root"].annotation)
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
         yield from _models(inner)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
 from bridge.model.rules.site import Site
 from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
 
-SHARING = Site(coscheduling=(CoschedulingRules("*", consent=Coschedule.BOTH),))
+SHARING = with_sharing(Site(), CoschedulingRules("*", consent=Coschedule.BOTH))
 NOW_S = 1000
 
 
@@ -105,22 +105,18 @@ def random_sharing_world(seed):
         )
         for _ in range(int(rng.integers(0, 9)))
     ]  # fmt: skip
-    site = Site(
-        coscheduling=(
-            CoschedulingRules(
-                pick("*", "batch"),
-                scope=Scope(str(rng.choice(list(Scope)))),
-                consent=pick(Coschedule.BOTH, Coschedule.NEVER),
-                memory_margin=pick(0.05, 0.0, 0.3),
-            ),
-        )
+    rules = CoschedulingRules(
+        pick("*", "batch"),
+        scope=Scope(str(rng.choice(list(Scope)))),
+        consent=pick(Coschedule.BOTH, Coschedule.NEVER),
+        memory_margin=pick(0.05, 0.0, 0.3),
     )
-    return a_world(running, jobs, nodes), site
+    return a_world(running, jobs, nodes), with_sharing(Site(), rules)
 
 
 def naive_sharing_problem(world, site, plan):
     """The first rule of sharing that a plan breaks, in plain loops; None: it breaks none."""
-    rules, running, jobs = site.coscheduling[0], world.running, world.jobs
+    rules, running, jobs = sharing_rules(site)[0], world.running, world.jobs
     means = {Coschedule.SITE: rules.consent}
     row_of = {job_id: row for row, job_id in enumerate(running.id.tolist())}
     taken = []

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
@@ -68,7 +68,7 @@ def test_without_rules_of_the_site_nobody_becomes_a_guest(share, seed):
 def test_switched_off_nobody_becomes_a_guest_and_guests_go(share):
     world = a_world([a_host(), a_guest(), a_host((1,))], [a_waiting_job()])
     _, site = random_sharing_world(0)
-    site = replace(site, coscheduling=(replace(site.coscheduling[0], consent=3, partition="*"),))
+    site = with_sharing(site, replace(sharing_rules(site)[0], consent=3, partition="*"))
     off = State(learnt={NAME: turned_off(State().learnt_by(NAME), NOW_S, by_policy=False)})
     plan = result_of(world, site, share, off).plan
     assert not len(plan.guest_starts)
@@ -90,8 +90,8 @@ def test_switched_off_nobody_becomes_a_guest_and_guests_go(share):
 def test_a_guest_goes_when_the_rules_permit_it_no_longer(share, rules, host, guest):
     world = a_world([a_host(**host), a_guest(**guest)])
     both = CoschedulingRules("*", scope=Scope.ALL, consent=Coschedule.BOTH)
-    assert not len(result_of(world, Site(coscheduling=(both,)), share).plan.requeues)
-    plan = result_of(world, Site(coscheduling=(replace(both, **rules),)), share).plan
+    assert not len(result_of(world, with_sharing(Site(), both), share).plan.requeues)
+    plan = result_of(world, with_sharing(Site(), replace(both, **rules)), share).plan
     assert plan.requeues.id.tolist() == ["g0"]
     assert "at present" in plan.requeues.reasons[0]
     assert plan.quotas.milli_cpus_per_node.tolist() == [200]

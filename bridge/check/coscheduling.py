@@ -35,7 +35,7 @@ from bridge.model.job_columns import objects
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
+from bridge.model.rules.coscheduling import CoschedulingRules, rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import UNPLANNED
@@ -152,7 +152,7 @@ def _memory(
 def _rules(snapshot: Snapshot, site: Site, partition: int) -> CoschedulingRules | None:
     if partition < 0 or not snapshot.partitions[partition].shared:
         return None
-    return rules_of(site.coscheduling, snapshot.partitions[partition].name)
+    return rules_of(sharing_rules(site), snapshot.partitions[partition].name)
 
 
 def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:

@@ -37,7 +37,6 @@ from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import kept_nodes
 from bridge.check.sums import OPEN, Found, Sum, meets, overrun
 from bridge.extension_packages import broken_rows
-from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.rules.limits import (
@@ -63,9 +62,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     """
     rules = site.rules
     keeps = any(reservation.licences.any() for reservation in snapshot.reservations)
-    if not (
-        rules.limits or rules.free_pools or site.protect or keeps or site.parts is not NO_PARTS
-    ):
+    if not (rules.limits or rules.free_pools or site.protect or keeps or site.binds_starts):
         return []
     rows = np.flatnonzero(
         (plan.start_s != NEVER) & (plan.start_s != UNPLANNED) & (plan.partition >= 0)

@@ -125,7 +125,7 @@ class Extension:
         site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
-        rules: its section of `planning:`, which has its name and makes its part of a `Site`.
+        rules: its section of `planning:`, which makes its part of a `Site`.
         agents: what it reads in the reports of agents on the nodes.
         memory: what it learns over reports of the controller.
         gauges: what it shows on the page of metrics.

@@ -22,7 +22,7 @@ class SiteSection(Protocol):
     """What an extension's section of `planning:` can do, beside being a pydantic model."""
 
     def check(self, zone: ZoneInfo) -> None:
-        """Raises ValueError unless each of its times is in force at some time."""
+        """Raises ValueError if two entries exclude each other, or a time is never in force."""
 
     def repeated(self) -> set[tuple[str | None, str | None]]:
         """Cron and length of its times that repeat."""
@@ -30,18 +30,22 @@ class SiteSection(Protocol):
     def openings(self) -> int:
         """The maximum number of times per day at which these come into force."""
 
-    def part(self) -> SitePart:
-        """The extension's part of a `Site`."""
+    def part(self) -> SitePart | None:
+        """The extension's part of a `Site`; None: there are no rules."""
 
 
 class SiteRules(Protocol):
     """How an extension's rules are written in the configuration.
 
     Attributes:
+        key: the name of its section in `planning:`.
         section: the class of its section, a pydantic model and `SiteSection`.
+        default: a section that is not written, or null; None: no section.
     """
 
+    key: str
     section: Any
+    default: Any
     description: str
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
-from bridge.model.rules.coscheduling import rules_of
+from bridge.model.rules.coscheduling import rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
@@ -105,5 +105,5 @@ class SharingMeter:
     def _bound(self, snapshot: Snapshot, host: int) -> float:
         running = snapshot.running
         partition = snapshot.partitions[int(running.partition[host])].name
-        rules = rules_of(self._site().coscheduling, partition)
+        rules = rules_of(sharing_rules(self._site()), partition)
         return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))

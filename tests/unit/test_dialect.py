@@ -43,7 +43,7 @@ KNOWN = {
     "registry.py": "an example in its docstring",
     "policies/catalogue.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
-    "planning/site_rules/sharing_text.py": "options of jobs, in descriptions",
+    "extensions/sharing/section.py": "options of jobs, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "rpc/operators/widths.py": "the same",
     "lab/experiments/workers.py": "starts workers as Slurm's jobs; options of a command",

@@ -15,7 +15,6 @@ from bridge.model.coscheduling import GuestStart
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.job import Hold
-from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan, planned_world
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.guest_rows import with_guests
@@ -71,7 +70,7 @@ class QueueReplan:
         if len(allowed) < len(resizes):
             return self(allowed, returns, planned.plan.start_widths)
         found = replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
-        if self.context.site.parts is NO_PARTS:
+        if not self.context.site.binds_starts:
             return found
         if len(resizes):
             found = self._within_bounds(found, resizes, returns)

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerDown, PowerRules
+from bridge.model.rules.power import NAME, NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.corridor_text import (
     CorridorCalendar,
     check_calendar,
@@ -153,5 +153,7 @@ class PowerSection(Section):
 class PowerSiteRules:
     """Reads the section; see `bridge.extensions.service_port.SiteRules`."""
 
+    key = NAME
     section = PowerSection
+    default = None
     description = "Power of nodes, and bounds of system power; null: no bounds."

@@ -4,9 +4,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from bridge.model.job import Coschedule
 from bridge.model.rules.limits import EACH
+from bridge.model.rules.site import Site
+from bridge.units import NEVER
+
+NAME: Final = "sharing"
+"""Of the part of a site's rules."""
 
 
 class Scope(StrEnum):
@@ -60,6 +66,52 @@ class CoschedulingRules:
             return True
         at = 0 if self.scope is Scope.USER else 1
         return bool(host[at]) and host[at] == guest[at]
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRules:
+    """In which partitions jobs share nodes, and how.
+
+    They bind no ordinary start: guests have a check of their own (`bridge.check.coscheduling`).
+    """
+
+    partitions: tuple[CoschedulingRules, ...]
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """See `SitePart.resources`."""
+        return ()
+
+    @property
+    def binds_starts(self) -> bool:
+        """See `SitePart.binds_starts`."""
+        return False
+
+    @property
+    def unannounced(self) -> bool:
+        """See `SitePart.unannounced`."""
+        return False
+
+    def changes_s(self, now_s: int) -> int:
+        """See `SitePart.changes_s`."""
+        del now_s
+        return NEVER
+
+    def tightens_s(self, now_s: int) -> int:
+        """See `SitePart.tightens_s`."""
+        del now_s
+        return NEVER
+
+
+def sharing_rules(site: Site) -> tuple[CoschedulingRules, ...]:
+    """Returns the rules of the partitions in which jobs share nodes; empty: in none."""
+    part: SharingRules | None = site.parts.get(NAME)
+    return () if part is None else part.partitions
+
+
+def with_sharing(site: Site, *rules: CoschedulingRules) -> Site:
+    """Returns a site with other rules of jobs that share nodes; none: no jobs share."""
+    return site.having(NAME, SharingRules(rules) if rules else None)
 
 
 def rules_of(rules: Iterable[CoschedulingRules], partition: str) -> CoschedulingRules | None:

@@ -125,6 +125,11 @@ class PowerRules:
         return tuple(kind.nodes.having for kind in self.node_types)
 
     @property
+    def binds_starts(self) -> bool:
+        """See `SitePart.binds_starts`."""
+        return True
+
+    @property
     def unannounced(self) -> bool:
         """See `SitePart.unannounced`: operators and programs enter bounds at any time."""
         return True

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from bridge.model.parts import NO_PARTS, Parts
-from bridge.model.rules.coscheduling import CoschedulingRules
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.units import DAY_S
@@ -24,6 +23,10 @@ class SitePart(Protocol):
     @property
     def resources(self) -> tuple[str, ...]:
         """Names of resources that its rules mention; empty texts do not count."""
+
+    @property
+    def binds_starts(self) -> bool:
+        """Whether a start may break its rules: `Stages.bounds` and `Check.rows` apply."""
 
     @property
     def unannounced(self) -> bool:
@@ -45,16 +48,20 @@ class Site:
         protect: amounts that nodes with a protected resource keep for jobs using it.
         cron_s: how far from now repeated validities are expanded, s.
         resizes: how often, and how far, running jobs are resized.
-        coscheduling: in which partitions jobs share nodes; empty: in none.
         parts: further rules, of extensions, by their names; each is a `SitePart`.
+        binds_starts: whether a start may break one of these.
     """
 
     rules: Rules = field(default_factory=Rules)
     protect: Protection = field(default_factory=dict)
     cron_s: int = CRON_HORIZON_S
     resizes: tuple[ResizeLimit, ...] = ()
-    coscheduling: tuple[CoschedulingRules, ...] = ()
     parts: Parts = NO_PARTS
+    binds_starts: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        binds = any(part.binds_starts for part in self.parts.values())
+        object.__setattr__(self, "binds_starts", binds)
 
     def having(self, name: str, part: SitePart | None) -> "Site":
         """Returns the same with another part of one extension; None: without one."""

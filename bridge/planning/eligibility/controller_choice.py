@@ -171,7 +171,7 @@ class Chooser:
     def _is_the_planners(self, job: int) -> bool:
         """Whether only the planner can lay a job out, or knows whether a start is allowed."""
         snapshot, jobs, site = self._snapshot, self._snapshot.jobs, self._site
-        if site.parts is not NO_PARTS or site.protect:
+        if site.binds_starts or site.protect:
             return True
         if jobs.chunks[job] is not None or jobs.width_rule[job] != WidthRule.ANY or jobs.fixed[job]:
             return True

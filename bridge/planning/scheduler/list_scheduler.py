@@ -38,7 +38,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import NodeProblem
-from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
@@ -116,7 +115,7 @@ class ListScheduler:
         self._early = early[self.rows.job[self.rows.plannable]] if np.count_nonzero(early) else None
         site = conditions.site
         rules = site.rules
-        bound = bool(rules.limits or rules.free_pools or site.parts is not NO_PARTS)
+        bound = bool(rules.limits or rules.free_pools or site.binds_starts)
         self.by_book = bool(
             by_book
             or site.protect

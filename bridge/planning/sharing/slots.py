@@ -32,7 +32,7 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
+from bridge.model.rules.coscheduling import CoschedulingRules, rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
@@ -115,7 +115,7 @@ class Slots:
         self.snapshot, self.plan, self.delays = snapshot, plan, delays
         self._spares_head = spares_head
         self._rules = [
-            rules_of(site.coscheduling, part.name) if part.shared and part.up else None
+            rules_of(sharing_rules(site), part.name) if part.shared and part.up else None
             for part in snapshot.partitions
         ]
 

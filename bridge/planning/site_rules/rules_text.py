@@ -12,7 +12,7 @@
       - {user: "*", apart: 10m, per_hour: 12, extra_nodes: 8}
       - {partition: debug, never: true}
     coscheduling:
-      - {partition: batch, consent: both}         (bridge/planning/site_rules/sharing_text.py)
+      - {partition: batch, consent: both}     (of bridge/extensions/sharing/section.py)
     power: {nodes: [...], corridor: [...]}    (of bridge/extensions/power/section.py)
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
@@ -48,7 +48,6 @@ from bridge.model.rules.limits import (
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.model.rules.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.pools_text import FreePoolSection
-from bridge.planning.site_rules.sharing_text import MAX_SHARING, CoschedulingSection
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid, ValidSection
 from bridge.planning.site_rules.values_text import (
@@ -209,11 +208,6 @@ class PlanningFields(Section):
         max_length=MAX_LIMITS,
         description="How often, and how far, running jobs are resized.",
     )
-    coscheduling: tuple[CoschedulingSection, ...] = Field(
-        default=(),
-        max_length=MAX_SHARING,
-        description="In which partitions jobs may share nodes; by default in none.",
-    )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,
         ge=1,
@@ -221,7 +215,7 @@ class PlanningFields(Section):
         description="Days ahead for which recurring validities (cron) are evaluated.",
     )
 
-    @field_validator("limits", "free_pools", "resizes", "coscheduling", mode="before")
+    @field_validator("limits", "free_pools", "resizes", mode="before")
     @classmethod
     def _empty(cls, value: object) -> object:
         return () if value is None else value
@@ -248,8 +242,6 @@ class PlanningFields(Section):
             raise ValueError(f"two free_pools are called '{name:.60}'")
         for user, partition in _repeated((each.user, each.partition) for each in self.resizes):
             raise ValueError(f"two resizes are of '{user or partition or '':.60}'")
-        for name in _repeated(each.partition for each in self.coscheduling):
-            raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
         return self
 
     @model_validator(mode="after")
@@ -288,7 +280,7 @@ class PlanningFields(Section):
 
     def section(self, name: str) -> Any:
         """The section of an extension; None: there is none, or it is null."""
-        return getattr(self, name) if name in _OF_EXTENSIONS else None
+        return getattr(self, _OF_EXTENSIONS[name].key) if name in _OF_EXTENSIONS else None
 
     def _of_extensions(self) -> list[tuple[str, SiteSection]]:
         found = ((name, self.section(name)) for name in _OF_EXTENSIONS)
@@ -315,8 +307,7 @@ class PlanningFields(Section):
     def site(self) -> Site:
         """The same as nouns, protections and all."""
         resizes = tuple(each.limit() for each in self.resizes)
-        sharing = tuple(each.rules() for each in self.coscheduling)
-        site = Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes, sharing)
+        site = Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes)
         for name, section in self._of_extensions():
             site = site.having(name, section.part())
         return site
@@ -324,8 +315,10 @@ class PlanningFields(Section):
 
 def _usable(value: object, field: ValidationInfo) -> object:
     """A section of an extension, if the extension can be used."""
-    if value is not None:
-        require(str(field.field_name))
+    name, rules = next(each for each in _OF_EXTENSIONS.items() if each[1].key == field.field_name)
+    if value is None:
+        return rules.default
+    require(name)
     return value
 
 
@@ -339,12 +332,15 @@ else:
         __base__=PlanningFields,
         __doc__=PlanningFields.__doc__,
         __validators__={
-            f"_usable_{name}": field_validator(name, mode="before")(_usable)
-            for name in _OF_EXTENSIONS
+            f"_usable_{name}": field_validator(rules.key, mode="before")(_usable)
+            for name, rules in _OF_EXTENSIONS.items()
         },
         **{
-            name: (rules.section | None, Field(default=None, description=rules.description))
-            for name, rules in _OF_EXTENSIONS.items()
+            rules.key: (
+                rules.section | None,
+                Field(default=rules.default, description=rules.description),
+            )
+            for rules in _OF_EXTENSIONS.values()
         },
     )
 

@@ -55,6 +55,7 @@ from bridge.model.decisions.extensions import NO_EXTENSIONS
 from bridge.model.decisions.quotas import MIN_WEIGHT
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
+from bridge.model.rules.coscheduling import sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import left_hosts, switch
@@ -410,4 +411,4 @@ class _Cycle:
 
 
 def _max_harm(site: Site) -> float:
-    return min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)
+    return min((rules.max_mean_harm for rules in sharing_rules(site)), default=1.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
-from bridge.model.rules.coscheduling import rules_of
+from bridge.model.rules.coscheduling import rules_of, sharing_rules
 from bridge.planning.sharing import exchange_text, switch
 from bridge.planning.sharing.experts import default_experts
 from bridge.planning.sharing.histories import application_of
@@ -95,7 +95,7 @@ class Coscheduling:
             reply.partitions.extend(
                 part.name
                 for part in published.snapshot.partitions
-                if part.shared and rules_of(site.coscheduling, part.name) is not None
+                if part.shared and rules_of(sharing_rules(site), part.name) is not None
             )
             reply.guests.extend(_guests(cycles, user))
         reply.pairs.extend(_pairs(known, user))

@@ -15,7 +15,7 @@ from bridge.model.job import Coschedule, Hold
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, with_sharing
 from bridge.model.rules.site import Site
 from bridge.units import UNPLANNED
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
@@ -61,7 +61,7 @@ def a_plan(world, nodes=(0, 1), start_s=0, host_id="h", later=None, **changed):
 
 
 def texts(world, plan, rules=RULES):
-    found = check(world, Site(coscheduling=() if rules is None else (rules,)), plan)
+    found = check(world, with_sharing(Site(), *() if rules is None else (rules,)), plan)
     return " / ".join(one.text for one in found)
 
 

@@ -31,6 +31,7 @@ class Liquids:
     water: int
     air: int
     resources: tuple[str, ...] = ("pipes",)
+    binds_starts: bool = True
     unannounced: bool = False
 
     def changes_s(self, now_s):

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.job import Ending
+from bridge.model.rules.coscheduling import sharing_rules, with_sharing
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_host, a_waiting_job, a_world
 from tests.unit.policies.measured_node import (
@@ -27,7 +28,7 @@ def test_no_guest_before_the_host_was_measured_alone():
 
 @pytest.mark.parametrize(("bound", "soon"), [(0.0, False), (0.005, False), (0.05, True)])
 def test_it_does_not_plan_often_for_a_host_that_can_get_no_guest(bound, soon):
-    site = replace(SHARING, coscheduling=(replace(SHARING.coscheduling[0], max_slowdown=bound),))
+    site = with_sharing(SHARING, replace(sharing_rules(SHARING)[0], max_slowdown=bound))
     machine = Machine(harmless, site=site)
     machine.extra = {"start_s": NOW_S}
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)

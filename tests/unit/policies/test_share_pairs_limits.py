@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.model.job import Ending
+from bridge.model.rules.coscheduling import sharing_rules, with_sharing
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_host, a_waiting_job, a_world
 from tests.unit.policies.measured_node import (
     Machine,
@@ -69,7 +70,7 @@ def test_with_limits_kept_a_guest_leaves_a_host_that_needs_more_than_its_runs_al
 
 
 def test_a_guest_leaves_a_host_that_it_would_keep_from_ending_in_time():
-    site = replace(SHARING, coscheduling=(replace(SHARING.coscheduling[0], max_slowdown=1.0),))
+    site = with_sharing(SHARING, replace(sharing_rules(SHARING)[0], max_slowdown=1.0))
     machine = Machine(harmless, site=site, host={"end_s": NOW_S + 600})
     machine.jobs = (a_waiting_job(id="g0", cpus=4, limit_s=50),)
     done = 0.5

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.model.rules.coscheduling import Scope
+from bridge.model.rules.coscheduling import Scope, sharing_rules, with_sharing
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.sharing import (
     SHARING as SITE,
@@ -27,7 +27,7 @@ def test_many_of_those_worlds_have_guests(name):
     guests = Counter[Scope]()
     for seed in SEEDS:
         world, site = random_sharing_world(seed)
-        guests[site.coscheduling[0].scope] += len(result_of(world, site, name).plan.guest_starts)
+        guests[sharing_rules(site)[0].scope] += len(result_of(world, site, name).plan.guest_starts)
     assert guests.total() >= 15
     assert all(guests[scope] >= 2 for scope in Scope)
 
@@ -46,9 +46,9 @@ def test_many_of_those_worlds_have_guests(name):
 def test_the_scope_decides_who_shares_and_the_naive_check_notices(scope, of_guest, problem):
     own = {"user": "ann", "account": "x"}
     world = a_world([a_host(**own)], [a_waiting_job(**{**own, **of_guest})], nodes=1)
-    site, rules = SITE, SITE.coscheduling[0]
-    strict = replace(site, coscheduling=(replace(rules, scope=scope),))
-    everyone = replace(site, coscheduling=(replace(rules, scope=Scope.ALL),))
+    (rules,) = sharing_rules(SITE)
+    strict = with_sharing(SITE, replace(rules, scope=scope))
+    everyone = with_sharing(SITE, replace(rules, scope=Scope.ALL))
     plan = result_of(world, everyone, "static-half").plan
     assert len(plan.guest_starts) == 1
     assert naive_sharing_problem(world, strict, plan) == problem

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from bridge.errors import ConfigError
 from bridge.input_problems import ConfigProblems
@@ -118,11 +118,19 @@ def test_events_are_taken_on_the_loopback_interface_only(address):
 # ------------------------------------------------------------------ docs/CONFIG.md
 
 
+def models(annotation):
+    """The models of a section, or of the entries of a list."""
+    for option in [annotation, *getattr(annotation, "__args__", ())]:
+        if isinstance(option, type) and issubclass(option, RootModel):
+            yield from models(option.model_fields["root"].annotation)
+        elif isinstance(option, type) and issubclass(option, BaseModel):
+            yield option
+
+
 def keys(model=ServiceConfig, prefix=""):
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
-        options = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        inner = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
+        inner = list(models(field.annotation))
         if inner:
             yield from keys(inner[0], f"{path}.")
         if not inner or field.default is None:

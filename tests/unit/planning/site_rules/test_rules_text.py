@@ -11,7 +11,7 @@ import yaml
 from bridge.errors import ConfigError
 from bridge.input_problems import ConfigProblems
 from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, rules_of
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, rules_of, sharing_rules
 from bridge.model.rules.limits import (
     ALWAYS,
     Access,
@@ -402,13 +402,13 @@ def test_who_shares_nodes_is_read():
         ' max_slowdown: 0.2, memory_margin: 0, max_mean_harm: 0.03}, {partition: "*"}]}'
     )
     site = parse(text, "f.yaml").planning.site()
-    assert site.coscheduling == (
+    assert sharing_rules(site) == (
         CoschedulingRules("batch", Scope.ALL, Coschedule.HOST, 0.2, 0.0, 0.03),
         CoschedulingRules("*"),
     )
-    assert rules_of(site.coscheduling, "batch").scope is Scope.ALL
-    assert rules_of(site.coscheduling, "other").consent is Coschedule.NEVER
-    assert rules_of(site.coscheduling[:1], "other") is None
+    assert rules_of(sharing_rules(site), "batch").scope is Scope.ALL
+    assert rules_of(sharing_rules(site), "other").consent is Coschedule.NEVER
+    assert rules_of(sharing_rules(site)[:1], "other") is None
 
 
 @pytest.mark.parametrize(

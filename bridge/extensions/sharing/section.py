@@ -5,12 +5,14 @@
 - {partition: "*", consent: both, max_mean_harm: 0.05}
 """
 
+from collections import Counter
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, SharingRules
 from bridge.planning.site_rules.values_text import Section
 
 MAX_SHARING = 1000
@@ -55,3 +57,37 @@ class CoschedulingSection(Section):
             memory_margin=self.memory_margin,
             max_mean_harm=self.max_mean_harm,
         )
+
+
+class CoschedulingList(
+    RootModel[Annotated[tuple[CoschedulingSection, ...], Field(max_length=MAX_SHARING)]]
+):
+    """The partitions in which jobs share nodes."""
+
+    def check(self, zone: ZoneInfo) -> None:
+        """Raises ValueError if two entries are of one partition."""
+        del zone
+        for name, count in Counter(each.partition for each in self.root).items():
+            if count > 1:
+                raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
+
+    def repeated(self) -> set[tuple[str | None, str | None]]:
+        """No entry repeats."""
+        return set()
+
+    def openings(self) -> int:
+        """No entry comes into force at a time."""
+        return 0
+
+    def part(self) -> SharingRules | None:
+        """The same as nouns."""
+        return SharingRules(tuple(each.rules() for each in self.root)) if self.root else None
+
+
+class SharingSiteRules:
+    """Reads the section; see `bridge.extensions.service_port.SiteRules`."""
+
+    key = "coscheduling"
+    section = CoschedulingList
+    default = CoschedulingList(())
+    description = "In which partitions jobs may share nodes; by default in none."
