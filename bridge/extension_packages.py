@@ -83,10 +83,10 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError(
             "its name must be a word of letters, digits and underscores, first a letter"
         )
-    if not (
-        isinstance(extension.after, tuple) and all(isinstance(n, str) for n in extension.after)
-    ):
-        raise ValueError("'after' must be a tuple of names")
+    for key in ("after", "keeps"):
+        names = getattr(extension, key)
+        if not (isinstance(names, tuple) and all(isinstance(each, str) for each in names)):
+            raise ValueError(f"'{key}' must be a tuple of names")
     for kind in (extension.nodes, extension.plan, extension.site):
         if kind is not None and not dataclasses.is_dataclass(kind):
             raise ValueError(f"a part must be a dataclass, not {kind!r:.60}")
@@ -95,8 +95,8 @@ def _check(name: str, extension: Extension) -> None:
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
-        extension.stages, extension.check, extension.wire, extension.rules, extension.gauges,
-        extension.agents, extension.memory,
+        extension.stages, extension.fallback, extension.check, extension.wire, extension.rules,
+        extension.gauges, extension.agents, extension.memory,
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")

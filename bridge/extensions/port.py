@@ -95,6 +95,13 @@ class Stages(Protocol):
         """The plan with the extension's part, if it has decided anything."""
 
 
+class Fallback(Protocol):
+    """What an extension still decides in a cycle without a plan of any policy."""
+
+    def completed(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """A plan in which every job waits, with the extension's decisions."""
+
+
 class Check(Protocol):
     """Judges plans by an extension's parts, without code of its stages."""
 
@@ -123,6 +130,8 @@ class Extension:
         nodes: type of its part of `NodeTable`: columns with a row for each node.
         plan: type of its part of a `Plan`.
         site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
+        fallback: what it decides if no policy has a plan.
+        keeps: names in `State.learnt` that are kept when what was learnt is discarded.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which makes its part of a `Site`.
@@ -138,6 +147,8 @@ class Extension:
     plan: type | None = None
     site: type | None = None
     stages: Face[Stages] | None = None
+    fallback: Face[Fallback] | None = None
+    keeps: tuple[str, ...] = ()
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
     rules: Face[SiteRules] | None = None

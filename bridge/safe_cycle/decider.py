@@ -21,7 +21,7 @@ Rules
     6. A policy that was interrupted (`bridge.safe_cycle.watchdog`) is not run for as many cycles as
        in rule 4.
     7. If the policy fails with its state but not without, the state is discarded: promises first,
-       then what was learnt. That jobs may not share nodes at present is kept.
+       then what was learnt. What extensions state as kept is not (`Extension.keeps`).
     8. If a stage of an extension fails without any culprit, the same policy plans without it; not
        if it still fails, because its bounds do, which are never left out. If
        the conservative plan fails, it is made once more without the stages of any extension. What
@@ -45,8 +45,6 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing import switch
-from bridge.planning.sharing.orders import floors
 from bridge.policies.catalogue import DEFAULT
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
 from bridge.registry import PRESETS, build
@@ -54,6 +52,7 @@ from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.failure_log import FailureLog
 from bridge.safe_cycle.set_aside import SetAside, SetAsideJob, TookTooLong
+from bridge.safe_cycle.without_policy import completed, kept
 
 _log = logging.getLogger(__name__)
 
@@ -222,8 +221,7 @@ class Decider:
             _log.error("%s; no job starts in this cycle", _one_line(str(net.problem)))
             text = _one_line(f"planning failed: {net.problem}")
             plan = nothing(snapshot, self._conservative.name, Reason(ReasonCode.OTHER, text))
-            # Guests without a plan get the least share, not a full one.
-            plan = dataclasses.replace(plan, quotas=floors(snapshot))
+            plan = completed(snapshot, plan)
         note = _one_line(f"fell back: {own.problem}")
         return dataclasses.replace(plan, notes=(*plan.notes, note))
 
@@ -368,8 +366,8 @@ class Decider:
         policy = failed.attempt.policy
         for what, state in (
             ("what was announced", State(learnt=self.state.learnt)),
-            ("what was learnt", State(self.state.promises, switch.only(self.state))),
-            ("everything that was remembered", State(learnt=switch.only(self.state))),
+            ("what was learnt", State(self.state.promises, kept(self.state))),
+            ("everything that was remembered", State(learnt=kept(self.state))),
         ):
             found = self._problem(failed.attempt, failed.world, state)
             if isinstance(found, CycleResult):

@@ -15,5 +15,7 @@ EXTENSION: Final = Extension(
     NAME,
     after=("elastic", "topology"),
     site=SharingRules,
+    fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
+    keeps=("coscheduling",),  # `bridge.planning.sharing.switch`
     rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
 )

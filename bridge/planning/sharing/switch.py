@@ -34,11 +34,6 @@ def by_policy(state: State) -> bool:
     return numbers is not None and len(numbers) > 1 and bool(numbers[1])
 
 
-def only(state: State) -> dict[str, Learnt]:
-    """The switch alone, out of what was learnt."""
-    return {NAME: state.learnt[NAME]} if NAME in state.learnt else {}
-
-
 def turned_off(before: Learnt, now_s: int, *, by_policy: bool) -> Learnt:
     """The state after sharing ends."""
     learning = Learning(before)

@@ -67,6 +67,7 @@ MALFORMED = {
     "no word": Extension("bad name"),
     "names that are none": Extension("bad", after=("x", 3)),
     "no tuple": Extension("bad", after="x"),
+    "keeps a text": Extension("bad", keeps="x"),
     "a part that is no dataclass": Extension("bad", nodes=str),
     "a part that nothing checks": Extension("bad", plan=Colour),
     "a face without a module": Extension("bad", stages=Face("no_such_module_anywhere:X")),

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests in a cycle without a plan of any policy: each is held to the floor."""
+
+from dataclasses import replace
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.orders import floors
+
+
+class GuestsAtFloor:
+    """See `bridge.extensions.port.Fallback`."""
+
+    def completed(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """The plan with a quota for each running guest."""
+        return replace(plan, quotas=floors(snapshot))
