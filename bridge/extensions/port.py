@@ -31,7 +31,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from bridge.extensions.service_port import AgentReaders, Gauges, Memories, SiteRules
+from bridge.extensions.service_port import AgentReaders, Gauges, Memories, Meters, SiteRules
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
@@ -138,6 +138,7 @@ class Extension:
         agents: what it reads in the reports of agents on the nodes.
         memory: what it learns over reports of the controller.
         gauges: what it shows on the page of metrics.
+        meter: what it counts over cycles, for the page of metrics.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
 
@@ -155,6 +156,7 @@ class Extension:
     agents: Face[AgentReaders] | None = None
     memory: Face[Memories] | None = None
     gauges: Face[Gauges] | None = None
+    meter: Face[Meters] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
 
 

@@ -5,6 +5,7 @@
     reader      of what agents on the nodes report
     memory      what it learns over the controller's reports; kept in the memory file
     gauges      on the page of metrics
+    meter       what it counts over cycles, on the page of metrics
 
 Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
+from bridge.model.plan import Plan
 from bridge.model.rules.site import Site, SitePart
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
@@ -108,3 +110,23 @@ class Gauges(Protocol):
 
     def value(self, name: str, snapshot: Snapshot | None, site: Site) -> float:
         """A value by the last snapshot, or before the first; and by the rules in force."""
+
+
+class Meter(Protocol):
+    """Counts over cycles."""
+
+    def planned(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A report has been answered with a plan."""
+
+
+class Meters(Protocol):
+    """Makes the meter of one service."""
+
+    def meter(self, metrics: Any, site: Callable[[], Site], state: Callable[[], State]) -> Meter:
+        """A meter that has counted nothing; adds its metrics to the page.
+
+        Args:
+            metrics: a `bridge.service.telemetry.Metrics`.
+            site: the rules in force.
+            state: what was learnt up to the last cycle.
+        """

@@ -8,11 +8,12 @@ from math import nan
 from typing import Final
 
 from bridge.extension_packages import installed
-from bridge.extensions.service_port import Gauges
+from bridge.extensions.service_port import Gauges, Meter
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.scheduler.kept_plan import KeptPlan
+from bridge.ports import State
 from bridge.rpc.agents.share_orders import ShareOrders, hosts_of, shares_of
 from bridge.rpc.controller.cycles import CycleReport
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -126,6 +127,34 @@ class ExtensionGauges:
     def cycle(self, report: CycleReport) -> None:
         if report.published is not None:
             self._snapshot = report.published.snapshot
+
+
+class ExtensionMeters:
+    """Has extensions count over cycles; one that fails stops no other."""
+
+    def __init__(
+        self, metrics: Metrics, site: Callable[[], Site], state: Callable[[], State]
+    ) -> None:
+        self._meters: dict[str, Meter] = {}
+        self._failed: set[str] = set()
+        for name, extension in installed().by_name.items():
+            if extension.meter is None:
+                continue
+            try:
+                self._meters[name] = extension.meter.made().meter(metrics, site, state)
+            except Exception:  # a stranger's code
+                _log.exception("metrics of the extension %s are missing", name)
+
+    def cycle(self, report: CycleReport) -> None:
+        if report.published is None:
+            return
+        for name, meter in self._meters.items():
+            try:
+                meter.planned(report.published.snapshot, report.published.plan)
+            except Exception:  # a stranger's code
+                if name not in self._failed:
+                    self._failed.add(name)
+                    _log.exception("the extension %s does not count a cycle", name)
 
 
 class StartRecorder:

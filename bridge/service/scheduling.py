@@ -31,12 +31,12 @@ from bridge.service.extension_memories import ExtensionMemories
 from bridge.service.observers import (
     CycleMeter,
     ExtensionGauges,
+    ExtensionMeters,
     Sharer,
     StartRecorder,
     UnknownResourceLog,
 )
 from bridge.service.resize_memory import ResizeMemory
-from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
 from bridge.state.store import Store
 
@@ -129,7 +129,7 @@ class Scheduling:
             observers=(
                 CycleMeter(metrics, self.decider),
                 ExtensionGauges(metrics, lambda: self.decider.site),
-                SharingMeter(metrics, lambda: self.decider.site, lambda: self.decider.state),
+                ExtensionMeters(metrics, lambda: self.decider.site, lambda: self.decider.state),
                 StartRecorder(store),
                 self._reader,
                 *(() if hub is None else (Sharer(hub.shares),)),

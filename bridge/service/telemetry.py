@@ -38,14 +38,6 @@
 | schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
 | schedbridge_report_refusals_total{node, reason} | counter | reports on jobs placed elsewhere |
 | schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is configured |
-| schedbridge_coschedule_guests | gauge | guests that run beside their hosts |
-| schedbridge_coschedule_starts_total | counter | guests that have started |
-| schedbridge_coschedule_requeues_total{reason} | counter | guests put back into the queue |
-| schedbridge_coschedule_guest_cpu_seconds_total | counter | CPU time of guests beside hosts |
-| schedbridge_coschedule_host_slowdown_ratio | histogram | hosts beside guests, each measurement |
-| schedbridge_coschedule_hosts_above_bound | gauge | hosts slowed down by more than allowed |
-| schedbridge_coschedule_slowdown_unknown | gauge | guests whose hosts' slowdown is unknown |
-| schedbridge_coschedule_off | gauge | 1 while no jobs may share nodes |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is configured |
@@ -53,7 +45,7 @@
 | schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
 | schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
 
-Further gauges are those of extensions (`bridge.extensions.service_port.Gauges`).
+Further ones are those of extensions (`bridge.extensions.service_port`: `Gauges` and `Meters`).
 """
 
 import time
@@ -72,7 +64,6 @@ _ERROR_BUCKETS_S = (
     -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
 )  # fmt: skip
 _ADAPTATION_BUCKETS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
-_SLOWDOWN_BUCKETS = (-0.1, 0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
 _UP_S = 60
 
 
@@ -94,10 +85,6 @@ _GAUGES: Final = (
     ("solver_window_jobs", "Jobs in the last dispatch's window"),
     ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
     ("power_signal_up", "1 while power.signal_file is read, or none is configured"),
-    ("coschedule_guests", "Guests that run beside their hosts"),
-    ("coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"),
-    ("coschedule_slowdown_unknown", "Guests whose hosts' slowdown is not known"),
-    ("coschedule_off", "1 while an operator or a policy has ended sharing"),
     ("memory_up", "1 while the file memory.path is in use, or none is configured"),
     ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
     ("controller_fallback_seconds", "Seconds it spent there"),
@@ -126,15 +113,12 @@ class Metrics:
             "schedbridge_build_info", "1", ["version", "policy"], registry=self.registry
         )
         self.policy(policy)
-        self._gauges = {
-            name: Gauge(f"schedbridge_{name}", text, registry=self.registry)
-            for name, text in _GAUGES
-        }
+        self._gauges = {name: self.gauge(name, text) for name, text in _GAUGES}
         up = Gauge(
             "schedbridge_controller_up", "1 while the controller calls", registry=self.registry
         )
         up.set_function(lambda: float(time.monotonic() - self._last_call < _UP_S))
-        counter, seconds = self._counter, self._seconds
+        counter, seconds = self.counter, self.histogram
         self._cycle = seconds("cycle_seconds", "Report received to reply written")
         self._plan = seconds("plan_seconds", "Planning within a cycle")
         self._decisions = counter("decisions", "Decisions sent", "kind")
@@ -180,26 +164,21 @@ class Metrics:
             "Hop cost of jobs that started, where the plan stage put them and where they went",
             "when",
         )
-        self._guests = counter("coschedule_starts", "Guests that have started beside a host")
-        self._guests_requeued = counter(
-            "coschedule_requeues", "Guests that were put back into the queue", "reason"
-        )
-        self._guest_cpu = counter(
-            "coschedule_guest_cpu_seconds", "CPU time of guests while beside their hosts"
-        )
-        self._slowdown = seconds(
-            "coschedule_host_slowdown_ratio", "Rate alone over rate beside a guest, minus 1",
-            buckets=_SLOWDOWN_BUCKETS,
-        )  # fmt: skip
         self._run_times_seen: dict[str, tuple[float, ...]] = {}
         self._failures_seen = 0
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Adds a counter.
+
+        Raises:
+            ValueError: there is such a metric, or the name is not one.
+        """
         return Counter(f"schedbridge_{name}", text, labels, registry=self.registry)
 
-    def _seconds(
+    def histogram(
         self, name: str, text: str, *labels: str, buckets: Sequence[float] = _BUCKETS_S
     ) -> Histogram:
+        """Adds a histogram, by default of durations in s; raises as `counter` does."""
         return Histogram(
             f"schedbridge_{name}", text, labels, buckets=buckets, registry=self.registry
         )
@@ -220,21 +199,6 @@ class Metrics:
         self._resizes.labels(direction, result).inc()
         if result == "completed" and lasted_s is not None:
             self._adaptation.labels(direction).observe(lasted_s)
-
-    def guest_started(self) -> None:
-        self._guests.inc()
-
-    def guest_requeued(self, reason: str) -> None:
-        """Counts a requeue of a guest, by one of `bridge.planning.sharing.leaving.KINDS`."""
-        self._guests_requeued.labels(reason).inc()
-
-    def guest_used(self, cpu_s: float) -> None:
-        """Counts CPU time of a guest, s."""
-        self._guest_cpu.inc(cpu_s)
-
-    def host_slowed(self, slowdown: float) -> None:
-        """Counts a measured slowdown of a host."""
-        self._slowdown.observe(slowdown)
 
     def policy(self, name: str) -> None:
         """Sets the policy in force."""
@@ -315,14 +279,13 @@ class Metrics:
         """Computes one of the plain gauges when the page is read."""
         self._gauges[name].set_function(value)
 
-    def add(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Adds a gauge that is computed when the page is read.
+    def gauge(self, name: str, text: str) -> Gauge:
+        """Adds a gauge, which is 0; raises as `counter` does."""
+        return Gauge(f"schedbridge_{name}", text, registry=self.registry)
 
-        Raises:
-            ValueError: there is such a metric, or the name is not one.
-        """
-        gauge = Gauge(f"schedbridge_{name}", text, registry=self.registry)
-        gauge.set_function(value)
+    def add(self, name: str, text: str, value: Callable[[], float]) -> None:
+        """Adds a gauge that is computed when the page is read; raises as `counter` does."""
+        self.gauge(name, text).set_function(value)
 
     def page(self) -> bytes:
         """The page /metrics."""

@@ -17,5 +17,6 @@ EXTENSION: Final = Extension(
     site=SharingRules,
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.planning.sharing.switch`
+    meter=Face("bridge.extensions.sharing.meter:SharingMeters"),
     rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
 )

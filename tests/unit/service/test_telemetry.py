@@ -33,7 +33,6 @@ def test_every_metric_is_in_the_documented_table(metrics):
     metrics.announcements_changed(1, 0)
     metrics.run_times("last-two", (1, 0, 5, 0.5))
     metrics.resized("grow", "completed", 5)
-    metrics.guest_requeued("memory")
     text = page(metrics)
     shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     shown = {name for name in shown if not name.endswith("_created")}

@@ -11,7 +11,7 @@ Rules
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
@@ -24,42 +24,55 @@ from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.leaving import kind_of
 from bridge.planning.sharing.pair_knowledge import PAIRS
 from bridge.ports import State
-from bridge.rpc.controller.cycles import CycleReport
-from bridge.service.telemetry import Metrics
 
 _Guest = tuple[str, int]
 """Job and start: a requeued job is another guest."""
+_SLOWDOWNS: Final = (-0.1, 0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
+"""Upper bounds of the histogram's buckets."""
 _NONE: Final[frozenset[_Guest]] = frozenset()
 
 
 class SharingMeter:
-    """An observer of cycles."""
+    """Starts without guests; see `bridge.extensions.service_port.Meter`."""
 
-    def __init__(
-        self, metrics: Metrics, site: Callable[[], Site], state: Callable[[], State]
-    ) -> None:
-        """Starts without guests.
-
-        Args:
-            state: what was learnt up to the last cycle.
-        """
-        self._metrics, self._site, self._state = metrics, site, state
+    def __init__(self, metrics: Any, site: Callable[[], Site], state: Callable[[], State]) -> None:
+        self._site, self._state = site, state
+        counter, gauge = metrics.counter, metrics.gauge
+        self._guests = gauge("coschedule_guests", "Guests that run beside their hosts")
+        self._above = gauge(
+            "coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"
+        )
+        self._unknown = gauge(
+            "coschedule_slowdown_unknown", "Guests whose hosts' slowdown is not known"
+        )
+        self._starts = counter("coschedule_starts", "Guests that have started beside a host")
+        self._requeues = counter(
+            "coschedule_requeues", "Guests that were put back into the queue", "reason"
+        )
+        self._cpu = counter(
+            "coschedule_guest_cpu_seconds", "CPU time of guests while beside their hosts"
+        )
+        self._slowdown = metrics.histogram(
+            "coschedule_host_slowdown_ratio", "Rate alone over rate beside a guest, minus 1",
+            buckets=_SLOWDOWNS,
+        )  # fmt: skip
+        metrics.add(
+            "coschedule_off", "1 while an operator or a policy has ended sharing",
+            lambda: float(switch.off_since_s(state()) is not None),
+        )  # fmt: skip
         self._cpu_s: dict[_Guest, float] = {}
         self._going: frozenset[_Guest] = _NONE
         self._measured: dict[_Guest, int] = {}
-        metrics.watch("coschedule_off", lambda: float(switch.off_since_s(state()) is not None))
 
-    def cycle(self, report: CycleReport) -> None:
-        if report.published is None:
-            return
-        snapshot = report.published.snapshot
+    def planned(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Counts the guests of a report, and requeues of its plan."""
         host_of = pairs(snapshot.running)
-        self._metrics.set("coschedule_guests", len(host_of))
+        self._guests.set(len(host_of))
         if not host_of and not self._cpu_s:
             return
         guests = {self._guest(snapshot, row): row for row in host_of}
         self._count_use(snapshot, guests)
-        self._count_requeues(report.published.plan, guests)
+        self._count_requeues(plan, guests)
         self._measure(snapshot, guests)
 
     @staticmethod
@@ -71,16 +84,16 @@ class SharingMeter:
         for guest, row in guests.items():
             before = self._cpu_s.get(guest)
             if before is None:
-                self._metrics.guest_started()
+                self._starts.inc()
             used[guest] = max(float(snapshot.running.cpu_s[row]), before or 0.0)
-            self._metrics.guest_used(used[guest] - (before or 0.0))
+            self._cpu.inc(used[guest] - (before or 0.0))
         self._cpu_s = used
 
     def _count_requeues(self, plan: Plan, guests: dict[_Guest, int]) -> None:
         reasons = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
         going = frozenset(guest for guest in guests if guest[0] in reasons)
         for guest in going - self._going:
-            self._metrics.guest_requeued(kind_of(reasons[guest[0]]))
+            self._requeues.labels(kind_of(reasons[guest[0]])).inc()
         self._going = going
 
     def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
@@ -96,14 +109,24 @@ class SharingMeter:
                 continue
             measured[guest] = pair.at_s
             if self._measured.get(guest) != pair.at_s:
-                self._metrics.host_slowed(found.mean)
+                self._slowdown.observe(found.mean)
             above += found.at_least > self._bound(snapshot, monitor.pairs.host_of[row])
         self._measured = measured
-        self._metrics.set("coschedule_hosts_above_bound", above)
-        self._metrics.set("coschedule_slowdown_unknown", unknown)
+        self._above.set(above)
+        self._unknown.set(unknown)
 
     def _bound(self, snapshot: Snapshot, host: int) -> float:
         running = snapshot.running
         partition = snapshot.partitions[int(running.partition[host])].name
         rules = rules_of(sharing_rules(self._site()), partition)
         return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))
+
+
+class SharingMeters:
+    """See `bridge.extensions.service_port.Meters`."""
+
+    def meter(
+        self, metrics: Any, site: Callable[[], Site], state: Callable[[], State]
+    ) -> SharingMeter:
+        """A meter without guests."""
+        return SharingMeter(metrics, site, state)

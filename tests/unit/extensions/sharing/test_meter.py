@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the service's metrics say of guests, while `pairs` guides them."""
 
-from collections import Counter
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import bridge
+from bridge.extensions.sharing.meter import SharingMeter
 from bridge.planning.sharing import leaving
 from bridge.planning.sharing.slowdown import HostSlowdown
 from bridge.planning.sharing.switch import NAME as SWITCH
 from bridge.planning.sharing.switch import turned_off
-from bridge.rpc.controller.cycles import CycleReport, Published
-from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
 from schedbridge_contracts.sharing import SHARING
 from tests.unit.policies.measured_node import Machine, harmful, harmless
+
+BRIDGE = Path(bridge.__file__).parent
 
 
 class Metered(Machine):
@@ -36,8 +39,7 @@ class Metered(Machine):
         has_guest, self.guest = self.guest, had_guest
         world = self.world()
         self.guest = has_guest
-        report = CycleReport(0.0, 0.0, None, Counter(), None, None, Published(world, plan, None))
-        self.meter.cycle(report)
+        self.meter.planned(world, plan)
 
     def value(self, name, **labels):
         found = self.metrics.registry.get_sample_value(f"schedbridge_coschedule_{name}", labels)
@@ -131,3 +133,15 @@ def test_the_switch_is_shown():
 def test_reasons_are_counted_by_few_kinds(reason, kind):
     assert leaving.kind_of(reason) == kind
     assert kind in leaving.KINDS
+
+
+def test_every_metric_is_documented():
+    machine = Metered(harmful).with_guest()
+    while machine.guest:
+        machine.step()
+    families = [family.name for family in machine.metrics.registry.collect()]
+    own = {name for name in families if name.startswith("schedbridge_coschedule_")}
+    text = (BRIDGE / "extensions/sharing/README.md").read_text()
+    named = re.findall(r"^\| (schedbridge_[a-z_]+)", text, re.MULTILINE)
+    assert {name.removesuffix("_total") for name in named} == own
+    assert len(named) == len(own) == 8
