@@ -15,7 +15,7 @@ told the loss of the quota that it chose, and no other. Kinds of environments:
 Two things are measured, a decision:
 
     excess risk   of the mixture over the best expert, by the losses of the chosen quotas, and the
-                  bound of the paper's theorem on it (rule 4 of `bridge.planning.sharing.learner`)
+                  bound of the paper's theorem on it (rule 4 of `bridge.extensions.sharing.learner`)
     regret        the expected loss of the mixture less that of the best expert, by the losses of
                   all quotas: the theorem says nothing about it
 
@@ -35,9 +35,9 @@ from about import about
 from numpy.typing import NDArray
 from results_file import write
 
-from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
-from bridge.planning.sharing.learner import Choice, Learner
-from bridge.planning.sharing.observation import FEATURES, Observation
+from bridge.extensions.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
+from bridge.extensions.sharing.learner import Choice, Learner
+from bridge.extensions.sharing.observation import FEATURES, Observation
 
 KINDS = ("steady", "drifting", "switching", "adversarial")
 LEARNERS = ("asax", "importance-weighted")

@@ -7,7 +7,7 @@ Where two packages use a name, the one whose entry point comes first by value wi
 
 import dataclasses
 import graphlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +24,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import Planned, Preference
+from bridge.ports import NOTHING_SHARED, Context, Planned, Preference, Shared
 
 GROUP: Final = "schedbridge.extensions"
 
@@ -95,8 +95,8 @@ def _check(name: str, extension: Extension) -> None:
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
-        extension.stages, extension.fallback, extension.check, extension.wire, extension.rules,
-        extension.gauges, extension.meter, extension.agents, extension.memory,
+        extension.stages, extension.fallback, extension.share, extension.check, extension.wire,
+        extension.rules, extension.gauges, extension.meter, extension.agents, extension.memory,
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
@@ -231,6 +231,14 @@ def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]
         if part is not None and part.binds_starts and extension.stages is not None:
             found += StagesInCycle(name, extension.stages).bounds(snapshot, site)
     return tuple(found)
+
+
+def shared_by_extension(world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+    """Returns what an extension decides on jobs that share nodes under a policy without sharing."""
+    for extension in installed().by_name.values():
+        if extension.share is not None:
+            return extension.share.made().share(world, plan, context)
+    return NOTHING_SHARED
 
 
 def broken_rows(world: Any, site: Site) -> Iterator[tuple[int, str]]:

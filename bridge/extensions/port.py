@@ -37,7 +37,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import Context, Planned, Preference
+from bridge.ports import Context, Planned, Preference, SharePolicy
 
 T = TypeVar("T")
 
@@ -132,6 +132,8 @@ class Extension:
         site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
         fallback: what it decides if no policy has a plan.
         keeps: names in `State.learnt` that are kept when what was learnt is discarded.
+        share: decides in the stage `share` where a policy has no algorithm for it but jobs share
+            nodes: those that a former policy has left.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which makes its part of a `Site`.
@@ -150,6 +152,7 @@ class Extension:
     stages: Face[Stages] | None = None
     fallback: Face[Fallback] | None = None
     keeps: tuple[str, ...] = ()
+    share: Face[SharePolicy] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
     rules: Face[SiteRules] | None = None

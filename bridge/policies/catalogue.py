@@ -47,7 +47,7 @@ PACKAGE: Final = PolicyPackage(
         },
         "share": {
             "none": _here("share.none:NoSharing"),
-            "pairs": _here("share.pairs:Pairs"),
+            "pairs": Algorithm("bridge.extensions.sharing.pairs:Pairs"),
         },
     },
     presets=(

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from bridge.extensions.sharing import exchange_text
+from bridge.extensions.sharing.histories import application
+from bridge.extensions.sharing.pair_knowledge import Entry, pair_key
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.planning.sharing import exchange_text
-from bridge.planning.sharing.histories import application
-from bridge.planning.sharing.pair_knowledge import Entry, pair_key
 from tests.simulation.services import a_home, a_service, run
 
 

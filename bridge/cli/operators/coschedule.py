@@ -20,7 +20,7 @@ from bridge.cli.operators.asking import (
     when,
 )
 from bridge.errors import ConfigError
-from bridge.planning.sharing.exchange_text import MAX_BYTES
+from bridge.extensions.sharing.exchange_text import MAX_BYTES
 from bridge.rpc.pb import coscheduling_pb2 as pb
 
 app = typer.Typer(

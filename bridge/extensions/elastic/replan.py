@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans the queue again around other widths of running and waiting jobs, or around guests."""
+"""Plans the queue again around other widths of running and waiting jobs."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.coscheduling import guests_running
 from bridge.check.legality import check, permitted, permitted_later
 from bridge.check.site_rules import broken_rules
-from bridge.model.coscheduling import GuestStart
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
-from bridge.model.job import Hold
 from bridge.model.plan import Plan, planned_world
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing.guest_rows import with_guests
 from bridge.ports import Context, Planned, Policy, Preference
 
 _Wanted = tuple[Resizes, Resizes, StartWidths]
@@ -104,32 +99,6 @@ class QueueReplan:
         """Whether the rows of a plan break a rule of the site around its changes of widths."""
         world = planned_world(self.predicted, plan.resizes, plan.returns, plan.start_widths)
         return bool(broken_rules(world, self.context.site, plan))
-
-    def may_go_beside(self, planned: Planned) -> bool:
-        """Whether the queue can be planned again around guests: widths and places may change."""
-        plan = planned.plan
-        changes = len(plan.resizes) or len(plan.returns) or len(plan.start_widths)
-        return not changes and planned.promises.kept_plan is None
-
-    def beside(self, planned: Planned, guests: Sequence[GuestStart]) -> Planned:
-        """The plan with these guests, and all other jobs planned again around them.
-
-        Args:
-            planned: whose rows the guests name; none of a job with several rows.
-        """
-        plan = planned.plan
-        running, _ = guests_running(self.predicted, with_guests(plan, guests))
-        jobs = self.predicted.jobs
-        hold, text = jobs.hold.copy(), jobs.hold_text.copy()
-        own = plan.job[[guest.row for guest in guests]]
-        hold[own], text[own] = Hold.OTHER, "starts as a guest"
-        world = running.with_jobs(jobs.with_columns(hold=hold, hold_text=text))
-        again = self.policy.plan.plan(world, self.order, self.preference, self.context)
-        row_of = {job: row for row, job in enumerate(again.plan.job.tolist())}
-        moved = [
-            replace(guest, row=row_of[job]) for guest, job in zip(guests, own.tolist(), strict=True)
-        ]
-        return replace(again, plan=with_guests(again.plan, moved))
 
     def _permitted(self, resizes: Resizes) -> Resizes:
         resizes = permitted(self.predicted, self.context.site, resizes)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that share nodes: guests on the CPUs of hosts.
+"""Jobs that share nodes: what is known about a host, and how a CPU quota for its guest is chosen.
 
 `EXTENSION` is what the entry point names. The cycle still imports which guests go with a plan
 (`shared_plan.py`); docs/design/0012-extensions.md says what comes here next. Imports the port,
-planning and the model. Start with `section.py`.
+planning and the model. Start with `slots.py` (who may share), then `pairs.py`; `learner.py` says
+how quotas are learnt from experts.
 """
 
 from typing import Final
@@ -15,8 +16,9 @@ EXTENSION: Final = Extension(
     NAME,
     after=("elastic", "topology"),
     site=SharingRules,
+    share=Face("bridge.extensions.sharing.former_guests:FormerGuests"),
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
-    keeps=("coscheduling",),  # `bridge.planning.sharing.switch`
+    keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
     meter=Face("bridge.extensions.sharing.meter:SharingMeters"),
     rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
 )

@@ -3,9 +3,9 @@
 
 from dataclasses import replace
 
+from bridge.extensions.sharing.orders import floors
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing.orders import floors
 
 
 class GuestsAtFloor:

@@ -13,16 +13,16 @@ Rules
 from collections.abc import Callable
 from typing import Any, Final
 
+from bridge.extensions.sharing import switch
+from bridge.extensions.sharing.interference.monitor import PairMonitor
+from bridge.extensions.sharing.leaving import kind_of
+from bridge.extensions.sharing.pair_knowledge import PAIRS
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
 from bridge.model.rules.coscheduling import rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing import switch
-from bridge.planning.sharing.interference.monitor import PairMonitor
-from bridge.planning.sharing.leaving import kind_of
-from bridge.planning.sharing.pair_knowledge import PAIRS
 from bridge.ports import State
 
 _Guest = tuple[str, int]

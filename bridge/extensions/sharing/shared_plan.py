@@ -5,24 +5,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.coscheduling import guests_running
+from bridge.extensions.sharing.guest_rows import with_guests
 from bridge.model.coscheduling import GuestStart
+from bridge.model.job import Hold
 from bridge.model.plan import Plan
-from bridge.planning.sharing.guest_rows import with_guests
-from bridge.ports import Planned, Shared
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Context, Planned, Policy, Preference, Shared
 
 
-class GuestReplan(Protocol):
-    """Plans the queue again around guests."""
+class QueueInputs(Protocol):
+    """From what the queue was planned."""
 
-    def may_go_beside(self, planned: Planned) -> bool:
-        """Whether that can be done: widths and places may change."""
-
-    def beside(self, planned: Planned, guests: Sequence[GuestStart]) -> Planned:
-        """The plan with these guests, and all other jobs planned again around them."""
+    predicted: Snapshot
+    policy: Policy
+    order: NDArray[np.int64]
+    preference: Preference
+    context: Context
 
 
 def with_shared(
-    planned: Planned, shared: Shared, legal: Callable[[Plan], bool], replan: GuestReplan
+    planned: Planned, shared: Shared, legal: Callable[[Plan], bool], queue: QueueInputs
 ) -> Planned:
     """Returns the plan with what the share stage decides, without guests that break a rule.
 
@@ -30,7 +36,7 @@ def with_shared(
         planned: the plan without them.
         shared: the decisions of the share stage.
         legal: whether a plan keeps all rules.
-        replan: plans the queue again, for guests that may delay others.
+        queue: to plan it again, for guests that may delay others.
     """
 
     def tried(guests: Sequence[GuestStart], found: Planned) -> Planned:
@@ -49,9 +55,9 @@ def with_shared(
         found = tried(guests, replace(planned, plan=with_guests(planned.plan, guests)))
         if legal(found.plan):
             return found
-        if not shared.delays or not replan.may_go_beside(planned):
+        if not shared.delays or not _may_go_beside(planned):
             return None
-        found = tried(guests, replan.beside(planned, guests))
+        found = tried(guests, _beside(planned, guests, queue))
         return found if legal(found.plan) else None
 
     result = tried((), planned)
@@ -65,3 +71,31 @@ def with_shared(
             guests.append(guest)
             result = found
     return result
+
+
+def _may_go_beside(planned: Planned) -> bool:
+    """Whether the queue can be planned again around guests: widths and places may change."""
+    plan = planned.plan
+    changes = len(plan.resizes) or len(plan.returns) or len(plan.start_widths)
+    return not changes and planned.promises.kept_plan is None
+
+
+def _beside(planned: Planned, guests: Sequence[GuestStart], queue: QueueInputs) -> Planned:
+    """The plan with these guests, and all other jobs planned again around them.
+
+    Args:
+        planned: whose rows the guests name; none of a job with several rows.
+    """
+    plan = planned.plan
+    running, _ = guests_running(queue.predicted, with_guests(plan, guests))
+    jobs = queue.predicted.jobs
+    hold, text = jobs.hold.copy(), jobs.hold_text.copy()
+    own = plan.job[[guest.row for guest in guests]]
+    hold[own], text[own] = Hold.OTHER, "starts as a guest"
+    world = running.with_jobs(jobs.with_columns(hold=hold, hold_text=text))
+    again = queue.policy.plan.plan(world, queue.order, queue.preference, queue.context)
+    row_of = {job: row for row, job in enumerate(again.plan.job.tolist())}
+    moved = [
+        replace(guest, row=row_of[job]) for guest, job in zip(guests, own.tolist(), strict=True)
+    ]
+    return replace(again, plan=with_guests(again.plan, moved))

@@ -4,11 +4,11 @@
 Terms
     choice a quota drawn from the mixture for the present state of a host; its loss is not known
     yet. loss of a job that shared its nodes and has ended: by how much it overran its time limit,
-             0 to 1 (`bridge.planning.sharing.observation.overrun_loss`).
+             0 to 1 (`bridge.extensions.sharing.observation.overrun_loss`).
 
 Rules
     1. Outer loop: hosts with nodes that have no guest are taken in the order of the running jobs.
-       A choice (`bridge.planning.sharing.learner`, rule 1) is made for each that is measured and
+       A choice (`bridge.extensions.sharing.learner`, rule 1) is made for each that is measured and
        has an admissible guest among the waiting jobs, and then for each further guest. At 0 % the
        next host follows; a new choice is made for this one when something was learnt, or after
        `ask_again_s`.
@@ -22,12 +22,12 @@ Rules
     4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
        sum to `threshold`. Then it gets no further one; its sum is reset.
     5. When something was learnt, new quotas are chosen for all running guests.
-    6. `bridge.planning.sharing.safety` requeues guests when memory is short, and limits them while
-       their hosts are not measured.
+    6. `bridge.extensions.sharing.safety` requeues guests when memory is short, and limits them
+       while their hosts are not measured.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, sections 3 and 4, Algorithm 1.
-Deviates: our copy lacks the equations and the algorithm; `bridge.planning.sharing` defines the
+Deviates: our copy lacks the equations and the algorithm; `bridge.extensions.sharing` defines the
 learner, the experts and the happiness. The text does not say whose overrun is the loss: here both
 jobs have a loss when they end, and a host with several guests has one for each, as each has its
 own choice. The text does not say what happens to a running guest for which 0 % is drawn: here it
@@ -43,23 +43,23 @@ from typing import Final
 import numpy as np
 
 from bridge.errors import ConfigError
+from bridge.extensions.sharing import left_hosts
+from bridge.extensions.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
+from bridge.extensions.sharing.histories import applications, follow, history_of
+from bridge.extensions.sharing.kept_keys import APART
+from bridge.extensions.sharing.kept_learner import ASAX, TINY, read_learner, write_learner
+from bridge.extensions.sharing.learner import THRESHOLD, Choice, HostRound
+from bridge.extensions.sharing.observation import Observation, overrun_loss
+from bridge.extensions.sharing.orders import Orders, cpus_of
+from bridge.extensions.sharing.safety import keep_safe
+from bridge.extensions.sharing.seen import observed
+from bridge.extensions.sharing.slots import Slots
+from bridge.extensions.sharing.switch import off_since_s, send_away
 from bridge.model.coscheduling import has_guests, pairs
 from bridge.model.job import EndedTable, Ending
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing import left_hosts
-from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
-from bridge.planning.sharing.histories import applications, follow, history_of
-from bridge.planning.sharing.kept_keys import APART
-from bridge.planning.sharing.kept_learner import ASAX, TINY, read_learner, write_learner
-from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound
-from bridge.planning.sharing.observation import Observation, overrun_loss
-from bridge.planning.sharing.orders import Orders, cpus_of
-from bridge.planning.sharing.safety import keep_safe
-from bridge.planning.sharing.seen import observed
-from bridge.planning.sharing.slots import Slots
-from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 

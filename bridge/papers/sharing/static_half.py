@@ -9,7 +9,7 @@ Rules
     hosts.
     3. Other jobs planned on these nodes are planned again: their starts may move.
     4. A guest has a quota of half of each node's CPUs. Nothing is learnt, except who was requeued:
-       `bridge.planning.sharing.safety`.
+       `bridge.extensions.sharing.safety`.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, section 4: the setting "Static".
@@ -21,15 +21,15 @@ can use all that its guest leaves. The site decides who may share and how much m
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.extensions.sharing import left_hosts
+from bridge.extensions.sharing.orders import Orders, cpus_of
+from bridge.extensions.sharing.safety import keep_safe
+from bridge.extensions.sharing.slots import Slots
+from bridge.extensions.sharing.switch import off_since_s, send_away
 from bridge.model.coscheduling import has_guests
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing import left_hosts
-from bridge.planning.sharing.orders import Orders, cpus_of
-from bridge.planning.sharing.safety import keep_safe
-from bridge.planning.sharing.slots import Slots
-from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No job becomes a guest; guests left by a former policy run at the floor until they end.
-
-When sharing is switched off, they are requeued.
-"""
+"""No job becomes a guest; an extension decides for those that a former policy has left."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.extension_packages import shared_by_extension
 from bridge.model.coscheduling import has_guests
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing.orders import Orders, floors
-from bridge.planning.sharing.slots import Slots
-from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
 
 
@@ -22,11 +17,6 @@ class NoSharing:
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
         """Returns nothing, or orders for running guests; see `bridge.ports.SharePolicy`."""
-        snapshot = world()
-        if not has_guests(snapshot.running):
+        if not has_guests(world().running):
             return NOTHING_SHARED
-        if off_since_s(context.state) is None:
-            return Shared(quotas=floors(snapshot))
-        orders = Orders(snapshot)
-        send_away(Slots(snapshot, context.site, plan), orders, off=True)
-        return Shared(quotas=orders.quotas(), requeues=orders.requeues())
+        return shared_by_extension(world, plan, context)

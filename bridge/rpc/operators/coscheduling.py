@@ -4,15 +4,15 @@
 import logging
 from dataclasses import dataclass, replace
 
+from bridge.extensions.sharing import exchange_text, switch
+from bridge.extensions.sharing.experts import default_experts
+from bridge.extensions.sharing.histories import application_of
+from bridge.extensions.sharing.kept_learner import ASAX, read_learner
+from bridge.extensions.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
+from bridge.extensions.sharing.site_harm import SiteHarm, with_observations_of
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.rules.coscheduling import rules_of, sharing_rules
-from bridge.planning.sharing import exchange_text, switch
-from bridge.planning.sharing.experts import default_experts
-from bridge.planning.sharing.histories import application_of
-from bridge.planning.sharing.kept_learner import ASAX, read_learner
-from bridge.planning.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
-from bridge.planning.sharing.site_harm import SiteHarm, with_observations_of
 from bridge.ports import State
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch

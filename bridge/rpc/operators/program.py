@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.planning.sharing import exchange_text
+from bridge.extensions.sharing import exchange_text
 from bridge.power.entry_log import Wish
 from bridge.rpc.operators.changes import Requester
 from bridge.rpc.operators.event_page import Carry, event_page

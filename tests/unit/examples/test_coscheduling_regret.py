@@ -13,8 +13,8 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import coscheduling_regret as regret  # noqa: E402
 
-from bridge.planning.sharing.experts import default_experts  # noqa: E402
-from bridge.planning.sharing.learner import Learner  # noqa: E402
+from bridge.extensions.sharing.experts import default_experts  # noqa: E402
+from bridge.extensions.sharing.learner import Learner  # noqa: E402
 
 MOST_REGRET = {"steady": 0.065, "drifting": 0.078, "switching": 0.0062, "adversarial": 0.1}
 """Mean of 10 environments, a decision: between what was seen (0.057, 0.066, 0.0049, 0.047) and what

@@ -16,9 +16,11 @@ from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
 from bridge.extensions.port import Extension, Face
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.ports import State
+from bridge.ports import Shared, State
 from bridge.registry import PRESETS, build
+from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_snapshot
+from schedbridge_contracts.sharing import a_guest, a_host, a_world
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,23 @@ def test_an_active_one_sees_the_report_and_acts_before_and_after_the_plan(painte
     assert Painter.calls == ["overlay", "before", "after"]
     assert plan.parts["paint"] == Colour("red")
     assert not plan.only_rows
+
+
+class Sharer:
+    """Decides on guests that a former policy has left."""
+
+    def share(self, world, plan, context):
+        return Shared(again_s=len(world().running))
+
+
+@pytest.mark.parametrize(("share", "again_s"), [(Face(f"{__name__}:Sharer"), 2), (None, NEVER)])
+def test_one_decides_on_guests_under_a_policy_without_sharing(monkeypatch, share, again_s):
+    there = gathered(points(other=Extension("other"), sharer=Extension("sharer", share=share)))
+    monkeypatch.setattr(extension_packages, "installed", lambda: there)
+    stage = build(PRESETS["easy"]).share
+    for running, result in (([a_host(), a_host((1,))], NEVER), ([a_host(), a_guest()], again_s)):
+        world = a_world(running)
+        assert stage.share(lambda: world, None, None).again_s == result  # noqa: B023
 
 
 def test_one_that_is_not_active_does_nothing(painted):

@@ -3,9 +3,9 @@
 
 import numpy as np
 
-from bridge.planning.sharing.histories import application
-from bridge.planning.sharing.orders import FLOOR
-from bridge.policies.share.pairs import NAME
+from bridge.extensions.sharing.histories import application
+from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.pairs import NAME
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, quota_of
 

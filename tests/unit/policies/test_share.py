@@ -8,14 +8,14 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
+from bridge.extensions.sharing import kept_keys
+from bridge.extensions.sharing.histories import application, history_of
+from bridge.extensions.sharing.kept_learner import read_learner
+from bridge.extensions.sharing.learner import Learner
+from bridge.extensions.sharing.slots import Slots
 from bridge.model.job import EndedTable, Ending
 from bridge.model.job_columns import objects
 from bridge.papers.sharing.asax import NAME
-from bridge.planning.sharing import kept_keys
-from bridge.planning.sharing.histories import application, history_of
-from bridge.planning.sharing.kept_learner import read_learner
-from bridge.planning.sharing.learner import Learner
-from bridge.planning.sharing.slots import Slots
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from bridge.planning.sharing.lost_time import NEAR_S
+from bridge.extensions.sharing.lost_time import NEAR_S
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_reservation
 from schedbridge_contracts.sharing import NOW_S, a_host, a_waiting_job, a_world

@@ -3,9 +3,9 @@
 
 import pytest
 
+from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.pair_knowledge import Entry, pair_key
 from bridge.model.job import Ending
-from bridge.planning.sharing.orders import FLOOR
-from bridge.planning.sharing.pair_knowledge import Entry, pair_key
 from schedbridge_contracts.sharing import NOW_S, a_host, a_world
 from tests.unit.policies.measured_node import GUEST, HOST, Machine, by_quota, harmful, harmless
 from tests.unit.policies.test_share import ended, quota_of

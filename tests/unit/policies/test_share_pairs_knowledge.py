@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.histories import application
+from bridge.extensions.sharing.left_hosts import MAX_TIMES, PAUSE_S
+from bridge.extensions.sharing.pair_knowledge import CEILINGS, highest_admissible
+from bridge.extensions.sharing.switch import NAME as SWITCH
+from bridge.extensions.sharing.switch import OFF, off_since_s, stopped, stopped_users, turned_on
 from bridge.model.learnt import Learnt
-from bridge.planning.sharing.histories import application
-from bridge.planning.sharing.left_hosts import MAX_TIMES, PAUSE_S
-from bridge.planning.sharing.pair_knowledge import CEILINGS, highest_admissible
-from bridge.planning.sharing.switch import NAME as SWITCH
-from bridge.planning.sharing.switch import OFF, off_since_s, stopped, stopped_users, turned_on
 from bridge.ports import State
 from schedbridge_contracts.sharing import NOW_S, a_waiting_job
 from tests.unit.policies.measured_node import (

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.orders import FLOOR
 from bridge.model.job import Ending
-from bridge.planning.sharing.orders import FLOOR
 from schedbridge_contracts.sharing import a_waiting_job, a_world
 from tests.unit.policies.measured_node import Machine, harmless
 from tests.unit.policies.test_share import ended

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from bridge.planning.sharing.orders import FLOOR
-from bridge.planning.sharing.pair_knowledge import Entry, pair_key
+from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.pair_knowledge import Entry, pair_key
 from schedbridge_contracts.sharing import NOW_S, a_waiting_job
 from tests.unit.policies.measured_node import GUEST, HOST, STEP_S, Machine, harmless
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bridge.errors import ConfigError, PolicyError
-from bridge.planning.sharing.pair_knowledge import PAIRS
-from bridge.planning.sharing.switch import NAME, off_since_s, stopped
-from bridge.policies.share.pairs import Pairs
+from bridge.extensions.sharing.pair_knowledge import PAIRS
+from bridge.extensions.sharing.pairs import Pairs
+from bridge.extensions.sharing.switch import NAME, off_since_s, stopped
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published

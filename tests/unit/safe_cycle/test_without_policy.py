@@ -10,9 +10,9 @@ from bridge import extension_packages
 from bridge.errors import PolicyError
 from bridge.extension_packages import installed
 from bridge.extensions.port import Extension, Face
+from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.switch import NAME, off_since_s, turned_off
 from bridge.model.learnt import Learnt
-from bridge.planning.sharing.orders import FLOOR
-from bridge.planning.sharing.switch import NAME, off_since_s, turned_off
 from bridge.ports import State
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle import without_policy

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import bridge
+from bridge.extensions.sharing import leaving
 from bridge.extensions.sharing.meter import SharingMeter
-from bridge.planning.sharing import leaving
-from bridge.planning.sharing.slowdown import HostSlowdown
-from bridge.planning.sharing.switch import NAME as SWITCH
-from bridge.planning.sharing.switch import turned_off
+from bridge.extensions.sharing.slowdown import HostSlowdown
+from bridge.extensions.sharing.switch import NAME as SWITCH
+from bridge.extensions.sharing.switch import turned_off
 from bridge.service.telemetry import Metrics
 from schedbridge_contracts.sharing import SHARING
 from tests.unit.policies.measured_node import Machine, harmful, harmless
