@@ -96,7 +96,8 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
         extension.stages, extension.fallback, extension.share, extension.check, extension.wire,
-        extension.rules, extension.gauges, extension.meter, extension.agents, extension.memory,
+        extension.rules, extension.gauges, extension.meter, extension.operators, extension.agents,
+        extension.memory,
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")

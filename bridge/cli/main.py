@@ -54,7 +54,7 @@ COMMANDS: Final = {
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),
     "elastic": ("operators.elastic", "app", "Show and change jobs that grow and shrink."),
     "coschedule": (
-        "operators.coschedule",
+        "bridge.extensions.sharing.commands.coschedule",
         "app",
         "Show what was learnt of two jobs on a node; end sharing, or allow it again.",
     ),

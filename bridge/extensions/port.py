@@ -31,7 +31,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from bridge.extensions.service_port import AgentReaders, Gauges, Memories, Meters, SiteRules
+from bridge.extensions.service_port import (
+    AgentReaders,
+    Gauges,
+    Memories,
+    Meters,
+    Operators,
+    SiteRules,
+)
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
@@ -141,6 +148,7 @@ class Extension:
         memory: what it learns over reports of the controller.
         gauges: what it shows on the page of metrics.
         meter: what it counts over cycles, for the page of metrics.
+        operators: answers requests of operators.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
 
@@ -160,6 +168,7 @@ class Extension:
     memory: Face[Memories] | None = None
     gauges: Face[Gauges] | None = None
     meter: Face[Meters] | None = None
+    operators: Face[Operators] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
 
 

@@ -6,6 +6,7 @@
     memory      what it learns over the controller's reports; kept in the memory file
     gauges      on the page of metrics
     meter       what it counts over cycles, on the page of metrics
+    operators   requests of operators, by the commands of the extension
 
 Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other.
 """
@@ -129,4 +130,19 @@ class Meters(Protocol):
             metrics: a `bridge.service.telemetry.Metrics`.
             site: the rules in force.
             state: what was learnt up to the last cycle.
+        """
+
+
+class Operators(Protocol):
+    """Makes the handler of operators' requests of one service."""
+
+    def handler(self, cycles: Any, decider: Any, switch: Any) -> Callable[[bytes, str], bytes]:
+        """A handler: takes a message and the user's name, and returns a message.
+
+        The name is empty for an administrator. A ConfigError of the handler is shown to the user.
+
+        Args:
+            cycles: a `bridge.rpc.controller.cycles.Cycles`.
+            decider: a `bridge.safe_cycle.decider.Decider`.
+            switch: a `bridge.rpc.controller.policy_switch.PolicySwitch`.
         """

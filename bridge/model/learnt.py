@@ -9,6 +9,8 @@ from bridge.model.layers import Draft, Layers
 
 MAX_KNOWN = 200_000
 """Largest number of keys of a predictor; the least recently changed are dropped first."""
+MAX_TEXT_BYTES = 48 << 20
+"""Maximum length of what was learnt as a text, which another service can take in."""
 _FORGOTTEN = 16
 """When the limit is reached, this fraction of the keys is dropped at a time: 1 / 16."""
 

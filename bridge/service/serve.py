@@ -37,7 +37,6 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
-from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.process import (
     Answers,
     OperatorProcess,
@@ -51,6 +50,7 @@ from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig
+from bridge.service.extension_operators import handlers
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
 from bridge.service.scheduling import Scheduling
@@ -232,7 +232,7 @@ class Service:
             corridor=scheduling.corridor,
             curves=lambda: {} if (power := self._power_reports()) is None else power.curves(),
             power_losses=lambda: () if (power := self._power_reports()) is None else power.losses(),
-            coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
+            handlers=handlers(scheduling.cycles, scheduling.decider, scheduling.switch),
             changes=self._changes,
         )
 

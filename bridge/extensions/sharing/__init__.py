@@ -3,8 +3,8 @@
 
 `EXTENSION` is what the entry point names. The cycle still imports which guests go with a plan
 (`shared_plan.py`); docs/design/0012-extensions.md says what comes here next. Imports the port,
-planning and the model. Start with `slots.py` (who may share), then `pairs.py`; `learner.py` says
-how quotas are learnt from experts.
+planning and the model; `operators.py` and `commands/` also rpc. Start with `slots.py` (who may
+share), then `pairs.py`; `learner.py` says how quotas are learnt from experts.
 """
 
 from typing import Final
@@ -19,6 +19,7 @@ EXTENSION: Final = Extension(
     share=Face("bridge.extensions.sharing.former_guests:FormerGuests"),
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
+    operators=Face("bridge.extensions.sharing.operators:SharingOperators"),
     meter=Face("bridge.extensions.sharing.meter:SharingMeters"),
     rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
 )

@@ -14,9 +14,9 @@ from typing import Any, Final
 from bridge import json_text, yaml_text
 from bridge.errors import ConfigError
 from bridge.extensions.sharing.exchange import exported, imported
-from bridge.model.learnt import Learnt
+from bridge.model.learnt import MAX_TEXT_BYTES, Learnt
 
-MAX_BYTES: Final = 48 << 20
+MAX_BYTES: Final = MAX_TEXT_BYTES
 
 
 def written(pairs: Learnt, asax: Learnt) -> str:

@@ -18,7 +18,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 from bridge.errors import BridgeError, ControllerError
 from bridge.interpreter import python
 from bridge.model.learnt import Learnt
+from bridge.model.rules.coscheduling import NAME as SHARING
 from bridge.planning.power.calibration import NodeReports
 from bridge.power.entry_log import Author
 from bridge.power.resolve import Entries
@@ -33,12 +34,11 @@ from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.changes import changes_reply
-from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.power_changes import change_corridor, take_event
 from bridge.rpc.operators.view import InForce, LiveState, pack
-from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
 from bridge.state.announced_starts import StartRecords
@@ -75,7 +75,7 @@ class ServiceFunctions:
         corridor: bounds of system power; None: there are none.
         curves: power of metered nodes by load.
         power_losses: a sentence for each of the first nodes whose measurement is lost.
-        coscheduling: what was learnt of two jobs on a node, and the switch.
+        handlers: of extensions, by their names: message and user to message.
         changes: the log of operators' changes.
     """
 
@@ -92,7 +92,7 @@ class ServiceFunctions:
     corridor: CorridorSwitch | None = None
     curves: Callable[[], dict[str, NodeReports]] = dict
     power_losses: Callable[[], Sequence[str]] = tuple
-    coscheduling: Coscheduling = field(default_factory=Coscheduling)
+    handlers: Mapping[str, Callable[[bytes, str], bytes]] = field(default_factory=dict)
     changes: ChangeLog = field(default_factory=lambda: ChangeLog(None))
 
 
@@ -187,9 +187,8 @@ class Answers:
                 author = Author(*(part.decode() for part in parts[1:3]))
                 return [change_corridor(functions.corridor, requested, author).SerializeToString()]
             case MessageKind.COSCHEDULING:
-                order = coscheduling_pb2.CoschedulingRequest.FromString(bytes(parts[0]))
-                told = functions.coscheduling.answer(order, parts[1].decode())
-                return [told.SerializeToString()]
+                handler = functions.handlers.get(SHARING)
+                return [b"" if handler is None else handler(bytes(parts[0]), parts[1].decode())]
             case MessageKind.CURVES:
                 return list(pack(functions.curves()))
             case MessageKind.EVENTS:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.extensions.sharing import exchange_text
+from bridge.model.learnt import MAX_TEXT_BYTES
 from bridge.power.entry_log import Wish
 from bridge.rpc.operators.changes import Requester
 from bridge.rpc.operators.event_page import Carry, event_page
@@ -42,7 +42,7 @@ _KEPT_DESCRIPTORS = 34
 _MAX_CONNECTIONS = 4096
 _METRICS_S = 1.0
 _USER_QUESTION = 64 << 10
-_ADMIN_QUESTION = exchange_text.MAX_BYTES + _USER_QUESTION
+_ADMIN_QUESTION = MAX_TEXT_BYTES + _USER_QUESTION
 _AGE_S = 600.0
 
 

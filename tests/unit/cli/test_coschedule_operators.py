@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.cli.operators import coschedule
+from bridge.extensions.sharing.commands import coschedule
 from bridge.rpc.pb import coscheduling_pb2 as pb
 
 NOWHERE = ("--socket", "/nowhere/s")

@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bridge.errors import ConfigError, PolicyError
+from bridge.extension_packages import Installed
+from bridge.extensions.port import Extension, Face
+from bridge.extensions.sharing.operators import Coscheduling
 from bridge.extensions.sharing.pair_knowledge import PAIRS
 from bridge.extensions.sharing.pairs import Pairs
 from bridge.extensions.sharing.switch import NAME, off_since_s, stopped
@@ -14,12 +17,13 @@ from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
-from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.process import Answers, ServiceFunctions
 from bridge.rpc.pb import coscheduling_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.transport.private_channel import MessageKind
 from bridge.safe_cycle.decider import Decider
+from bridge.service import extension_operators
+from bridge.service.extension_operators import handlers
 from bridge.state.announced_starts import StartRecords
 from bridge.state.predictor_store import fresh
 from schedbridge_contracts.sharing import SHARING, a_guest, a_host, a_world
@@ -40,6 +44,10 @@ def functions():
     world = a_world([a_host(), a_guest()])
     cycles.published = Published(world, decider.decide(world), NodeIndex(world.nodes.names))
     return Coscheduling(cycles, decider, PolicySwitch(SPEC, decider))
+
+
+def handlers_of(functions):
+    return handlers(functions.cycles, functions.decider, functions.switch)
 
 
 def ask(functions, order=ORDER.SHOW, text="", user=""):
@@ -160,7 +168,7 @@ def test_the_operators_process_is_answered(functions):
         ServiceFunctions(
             cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
             accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
-            refused=lambda *_: None, coscheduling=functions,
+            refused=lambda *_: None, handlers=handlers_of(functions),
         )
     )  # fmt: skip
     question = pb.CoschedulingRequest().SerializeToString()
@@ -172,5 +180,33 @@ def test_the_operators_process_is_answered(functions):
     assert (kind, parts[0]) == (MessageKind.ERROR, b"INVALID_ARGUMENT")
 
 
-def test_without_a_service_nothing_is_known():
-    assert Coscheduling().answer(pb.CoschedulingRequest(), "") == pb.CoschedulingReply()
+def test_without_the_extension_nothing_is_known(functions):
+    answers = Answers(
+        ServiceFunctions(
+            cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
+            accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
+            refused=lambda *_: None,
+        )
+    )  # fmt: skip
+    question = pb.CoschedulingRequest().SerializeToString()
+    kind, parts = answers.reply(MessageKind.COSCHEDULING, [bytearray(question), bytearray()])
+    assert kind == MessageKind.ANSWER
+    assert pb.CoschedulingReply.FromString(parts[0]) == pb.CoschedulingReply()
+
+
+class Broken:
+    def handler(self, cycles, decider, switch):
+        raise ZeroDivisionError
+
+
+def test_a_handler_that_cannot_be_made_stops_no_other(functions, monkeypatch, caplog):
+    there = {
+        "broken": Extension("broken", operators=Face(f"{__name__}:Broken")),
+        "plain": Extension("plain"),
+        "sharing": extension_operators.installed().by_name["sharing"],
+    }
+    monkeypatch.setattr(extension_operators, "installed", lambda: Installed(there))
+    assert list(handlers_of(functions)) == ["sharing"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "operators are not answered by the extension broken"
+    ]

@@ -2,6 +2,7 @@
 """What was learnt about two jobs on a node, for operators; and the switch that ends sharing."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bridge.extensions.sharing import exchange_text, switch
@@ -30,14 +31,14 @@ class Coscheduling:
     """Answers operators.
 
     Attributes:
-        cycles: cycles of the service; None, as for the others: nothing is known.
+        cycles: cycles of the service.
         decider: whose state is shown and changed.
         switch: names the policy.
     """
 
-    cycles: Cycles | None = None
-    decider: Decider | None = None
-    switch: PolicySwitch | None = None
+    cycles: Cycles
+    decider: Decider
+    switch: PolicySwitch
 
     def answer(self, request: pb.CoschedulingRequest, user: str) -> pb.CoschedulingReply:
         """Carries an order out, and shows what is known then.
@@ -49,8 +50,6 @@ class Coscheduling:
         Raises:
             ConfigError: what is to be imported does not fit.
         """
-        if self.decider is None or self.cycles is None or self.switch is None:
-            return pb.CoschedulingReply()
         if request.order != _Order.SHOW:
             self._change(self.cycles, self.decider, request)
         return self._shown(self.cycles, self.decider, user, export=request.order == _Order.EXPORT)
@@ -78,7 +77,7 @@ class Coscheduling:
         self, cycles: Cycles, decider: Decider, user: str, *, export: bool
     ) -> pb.CoschedulingReply:
         state, site = decider.state, decider.site
-        reply = pb.CoschedulingReply(policy=self.switch.spec.share.name if self.switch else "")
+        reply = pb.CoschedulingReply(policy=self.switch.spec.share.name)
         off_s = switch.off_since_s(state)
         if off_s is not None:
             reply.off_since_s = max(off_s, 1)
@@ -175,3 +174,19 @@ def _experts(asax: Learnt) -> list[pb.SharingExpert]:
             experts, learner.weights().tolist(), learner.risk.tolist(), strict=True
         )
     ]
+
+
+class SharingOperators:
+    """See `bridge.extensions.service_port.Operators`."""
+
+    def handler(
+        self, cycles: Cycles, decider: Decider, switch: PolicySwitch
+    ) -> Callable[[bytes, str], bytes]:
+        """A handler of messages; see `Coscheduling.answer`."""
+        coscheduling = Coscheduling(cycles, decider, switch)
+
+        def handle(message: bytes, user: str) -> bytes:
+            request = pb.CoschedulingRequest.FromString(message)
+            return coscheduling.answer(request, user).SerializeToString()
+
+        return handle
