@@ -75,7 +75,7 @@ class ServiceFunctions:
         corridor: bounds of system power; None: there are none.
         curves: power of metered nodes by load.
         power_losses: a sentence for each of the first nodes whose measurement is lost.
-        handlers: of extensions, by their names: message and user to message.
+        handlers: by the name of an extension: message and user to message.
         changes: the log of operators' changes.
     """
 
