@@ -16,7 +16,8 @@ Rules
        later. A job with tasks takes all nodes of the lower ranks and the fewest of the last one
        that hold it, within its bounds.
     7. Required nodes come first, then those of lower rank, with less left (best fit), of lower
-       number. Each node gets one task; the others fill the nodes in that order.
+       number; for tasks no more nodes of a high rank are taken than necessary. Each node gets one
+       task; the others fill the nodes in that order.
     8. Whole nodes that no job so far tells apart are a pool, of which jobs book a number. They
        become concrete, in the order of starts, at the end or when a job tells them apart.
 """
@@ -34,14 +35,8 @@ from schedbridge_contracts.reference_problem import (
     Problem,
     Result,
     Tasks,
+    peak,
 )
-
-
-def peak(held: Iterable[tuple[int, int, int]], start: int, end: int) -> int:
-    """The largest sum of what is held (from, to, amount) at any second of [start, end)."""
-    held = [each for each in held if each[0] < end and start < each[1]]
-    instants = {max(since, start) for since, _, _ in held}
-    return max((sum(n for a, b, n in held if a <= at < b) for at in instants), default=0)
 
 
 class ReferencePlanner:
@@ -208,7 +203,7 @@ class ReferencePlanner:
         return next((k for k in widths if k >= taken), widths[0])
 
     def choose(self, job: Job, width: int, rooms: Tasks, start: int, end: int) -> Tasks:
-        """Rule 7: the tasks on each node of the first set that holds the job."""
+        """Rule 7: the tasks on each node of the first of the sets with the lowest ranks."""
         required, best_fit = self.required(job), self.problem.select == Select.BEST_FIT
 
         def place(node: int) -> tuple[bool, int, tuple[int, int], int]:
@@ -218,7 +213,12 @@ class ReferencePlanner:
         order = sorted(rooms, key=place)
         first, others = order[: len(required)], order[len(required) :]
         sets = ([*first, *more] for more in combinations(others, width - len(first)))
-        nodes = next(nodes for nodes in sets if sum(rooms[n] for n in nodes) >= job.tasks)
+        holding = (nodes for nodes in sets if sum(rooms[n] for n in nodes) >= job.tasks)
+        if len({self.problem.rank[n] for n in others}) < 2:
+            return self.spread(job, next(holding), rooms)
+        nodes = min(
+            holding, key=lambda nodes: sorted((self.problem.rank[n] for n in nodes), reverse=True)
+        )
         return self.spread(job, nodes, rooms)
 
     def rest(self, job: Job, node: int, room: int, start: int, end: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@
 Times are seconds from now; nodes are positions.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.core import NEVER
@@ -99,3 +100,10 @@ class Option(NamedTuple):
     job: Job
     alternative: Alternative
     pool: Pool | None = None
+
+
+def peak(held: Iterable[tuple[int, int, int]], start: int, end: int) -> int:
+    """The largest sum of what is held (from, to, amount) at any second of [start, end)."""
+    held = [each for each in held if each[0] < end and start < each[1]]
+    instants = {max(since, start) for since, _, _ in held}
+    return max((sum(n for a, b, n in held if a <= at < b) for at in instants), default=0)

@@ -93,7 +93,8 @@ std::vector<Chosen> NodeChoice::choose(const NodeDemand &demand, int64_t width,
     }
     if (demand.tasks > 0) {
         candidates =
-            first_completable(candidates, demand.required_list.size(), width, demand.tasks);
+            first_completable(candidates, demand.required_list.size(), width, demand.tasks,
+                              [&](const Candidate &one) { return classes_.rank(one.node); });
     }
     candidates.resize(static_cast<size_t>(width));
     return spread(demand, candidates);

@@ -77,7 +77,9 @@ std::vector<Seat> fewest_seats(const BookState &state, const std::vector<Seat> &
                               static_cast<int32_t>(seat.room), 1});
     }
     const int64_t width = width_by_rank({1, chunks, WidthRule::ANY}, chunks, 1, capacities);
-    return first_completable(seats, 0, width, chunks);
+    return first_completable(seats, 0, width, chunks, [&](const Seat &seat) {
+        return state.nodes.rank(static_cast<size_t>(seat.position));
+    });
 }
 
 } // namespace bridge

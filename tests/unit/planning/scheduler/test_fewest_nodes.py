@@ -58,3 +58,9 @@ def test_a_large_node_of_higher_weight_is_not_taken_to_save_small_ones(place, si
     found = placed([a_node(4, weight=5), *nodes[:2], a_node(8, weight=9), *nodes[4:]],
                    [tasks(6), tasks(3)], place, site)  # fmt: skip
     assert found == [{1: 4, 2: 2}, {2: 2, 4: 1}]
+
+
+@each(place=PLACES, site=tuple(SITES))
+def test_a_node_of_higher_weight_is_taken_only_if_the_others_do_not_suffice(place, site):
+    nodes = [a_node(1), a_node(2), a_node(3), a_node(8, weight=2), a_node(1), a_node(8, weight=3)]
+    assert placed(nodes, [tasks(5)] * 2, place, site) == [{1: 2, 2: 3}, {0: 1, 4: 1, 3: 3}]
