@@ -2,6 +2,7 @@
 """A dockerized Slurm as tests see it: run commands, wait for facts, read Slurm's own records."""
 
 import json
+import math
 import os
 import re
 import shlex
@@ -211,14 +212,14 @@ class Cluster:
                 lines += self.inside(kind, "sh", "-c", command).splitlines()
         return lines
 
-    def launches(self, from_s: float = 0) -> Counter[str]:
+    def launches(self, from_s: float = 0, to_s: float = math.inf) -> Counter[str]:
         """How often the nodes launched each batch job (Slurm's own numbers), from their logs."""
         found: Counter[str] = Counter()
         for line in self.node_logs("Launching batch"):
             match = re.search(r"\[(\S+)\] Launching batch job (\d+)", line)
             assert match, line
             at_s = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
-            if at_s >= from_s:
+            if from_s <= at_s <= to_s:
                 found[match[2]] += 1
         return found
 

@@ -461,8 +461,12 @@ def resume_refusing_nodes(cluster: Cluster) -> None:
 
 
 def happened_between(cluster: Cluster, stream: Stream, from_s: float, to_s: float) -> set[str]:
-    """Jobs that were submitted, began or ended within some time."""
+    """Jobs that were submitted, began or ended within some time.
+
+    Nodes know of starts that slurmctld did not tell accounting before it died.
+    """
     young = {one.id for one in stream.submitted if from_s <= one.at_s <= to_s}
+    young |= cluster.launches(from_s, to_s).keys()
     return young | {
         record.job_id
         for record in cluster.records()
