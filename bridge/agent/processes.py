@@ -6,8 +6,8 @@ Rules
        Slurm makes no cgroups, SLURM_JOB_ID in the environment that it was started with decides.
        Anybody can set it, so such a process counts only if its real user is the job's: the owner
        of the job's folder (`bridge.agent.job_folders`).
-       Only a cgroup that Slurm made counts: systemd lets users make cgroups of any name below
-       `user.slice` in version 2, and in `name=systemd` of version 1.
+       Only a cgroup that Slurm made counts: users can make cgroups of any name below `user.slice`,
+       and in `name=systemd` of version 1.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
     3. A user's process whose environment cannot be read counts as one of every job of this user
@@ -26,9 +26,10 @@ from pathlib import Path
 
 from bridge.agent.job_folders import JobFolders
 
+_NO_USERS = rb"(?:(?!/user\.slice/).)*?"  # also not behind the `..` of a namespace of cgroups
 _JOB = re.compile(
-    rb"^(?:[0-9]+:(?!name=)[^:\n]+:.*?/slurm(?:_(?P<v1>[^/\n]+))?/uid_[0-9]+"
-    rb"|0::(?!/user\.slice/).*?/(?:(?P<v2>[^/\n]+)_)?slurmstepd\.scope)"
+    rb"^(?:[0-9]+:(?!name=)[^:\n]+:" + _NO_USERS + rb"/slurm(?:_(?P<v1>[^/\n]+))?/uid_[0-9]+"
+    rb"|0::" + _NO_USERS + rb"/(?:(?P<v2>[^/\n]+)_)?slurmstepd\.scope)"
     rb"/job_(?P<job>[0-9]+)(?P<extern>/step_extern(?=/|$))?(?=/|$)",
     re.MULTILINE,
 )

@@ -416,7 +416,7 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
     whose end it forgot hold their nodes until these register next, minutes later: they are
     cancelled. Jobs of which any of that is true are not judged; every other is.
     """
-    with Stream(cluster, seed, count=70, without="array") as stream:
+    with Stream(cluster, seed, count=100, without="array") as stream:
         stream.reached(35)
         cluster.script("kill", "controller")
         killed_s = time.time()

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("unit", "contracts", "properties", "simulation", "golden")
+FOLDERS = (
+    "tests/unit", "tests/properties", "tests/simulation", "tests/golden", "tests/documents",
+    "schedbridge_contracts",
+)  # fmt: skip
 DAEMONS = "real services, agents and clients"
 THREADS = "real threads: a wait of minutes that fails is one that never ends"
 ALLOWED = {
+    "tests/documents/test_cluster_pages.py": DAEMONS,
     "tests/durations.py": "measures the CPU time of tests",
     "tests/memory_files.py": DAEMONS,
     "tests/ran.py": "the day on which something was run",
@@ -101,10 +105,11 @@ def found(text: str) -> list[int]:
 
 
 def files() -> Iterator[Path]:
-    tests = ROOT / "tests"
-    yield from tests.glob("*.py")
+    yield from (ROOT / "tests").glob("*.py")
     for folder in FOLDERS:
-        yield from (tests / folder).rglob("*.py")
+        found = sorted((ROOT / folder).rglob("*.py"))
+        assert found, f"{folder} has no tests any more"
+        yield from found
 
 
 def test_only_named_files_read_clocks() -> None:

@@ -22,6 +22,8 @@ import pytest
 from bridge import files, json_text, npz, yaml_text
 from bridge.errors import BridgeError, RecordingError, TraceError
 from bridge.lab.accounting import reading
+from bridge.lab.accounting.found import AccountingRecords
+from bridge.lab.accounting.slurm_system import system_yaml
 from bridge.lab.experiments.results import read_cell
 from bridge.lab.sim.workloads.records.record_file import read_site_workload
 from bridge.lab.sim.workloads.swf import read_swf
@@ -244,6 +246,17 @@ def test_accounting_is_counted_by_its_records(tmp_path, machine, text):
     error, held = peak_of(lambda: reading.read_accounting([path]))
     assert str(error) == f"{path}: cannot be read: Needs more than 1 MiB of memory{MEND}"
     assert held < 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "line", [b"NodeName=\n", b"NodeName=a CPUTot=1\n", b"\n", b"NodeName=a b=1 "]
+)
+def test_nodes_as_text_are_counted_by_what_is_held(line):
+    found = AccountingRecords("test", budget=files.MemoryBudget(MIB // 16))
+    text = filled(line, MIB // 4)
+    error, held = peak_of(lambda: system_yaml(text, b"", "s", found))
+    assert isinstance(error, ValueError)
+    assert held < 2 * MIB
 
 
 @pytest.mark.parametrize("unit", ["[],", "{},", "a,", "&b [],"])

@@ -10,8 +10,9 @@ Rules
     4. A node or partition that cannot be read, or is there before, is counted, named and left out.
 """
 
+import io
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ import yaml
 
 from bridge import json_text
 from bridge.core import HostlistFolder
+from bridge.files import MemoryBudget, held_bytes
 from bridge.lab.accounting.found import AccountingRecords
 from bridge.lab.accounting.slurm_words import duration_s, is_unknown, whole
 from bridge.model import hostlist
@@ -46,7 +48,7 @@ def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRec
     def add_node(node: tuple[str, tuple[Any, ...]]) -> None:
         kinds[node[0]] = node[1]
 
-    for entry in _entries(nodes, "nodes", "NodeName"):
+    for entry in _entries(nodes, "nodes", "NodeName", found.budget):
         found.take(f"node {_name(entry):.60}", add_node, _named_node, entry, kinds)
     if not kinds:
         raise ValueError("there is no node in it that can be read")
@@ -60,7 +62,7 @@ def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRec
         if part is not None:
             parts[part["name"]] = part
 
-    for entry in _entries(partitions, "partitions", "Partition"):
+    for entry in _entries(partitions, "partitions", "Partition", found.budget):
         found.take(f"partition {_name(entry):.60}", add_part, _partition, entry, kinds, parts)
     text = {"name": name, "nodes": described, "use_memory": True}
     if parts:
@@ -68,25 +70,35 @@ def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRec
     return yaml.safe_dump(text, sort_keys=False, default_flow_style=None, width=100)
 
 
-def _entries(text: bytes, key: str, first: str) -> list[Any]:
-    if text.lstrip()[:1] == b"{":
-        try:
-            entries = json_text.load(text)[key]
-        except OSError as error:
-            raise ValueError(str(error.strerror).lower()) from None
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"is not what scontrol show {key} --json prints") from None
-        if not isinstance(entries, list):
-            raise ValueError(f"has no list '{key}'")
-        return entries
-    found: list[dict[str, Any]] = []
-    for line in text.decode("utf-8", "replace").splitlines():
-        for word, value in _PAIR.findall(line):
+def _entries(text: bytes, key: str, first: str, budget: MemoryBudget) -> list[Any]:
+    try:
+        if text.lstrip()[:1] != b"{":
+            return list(_of_text(text, first, budget))
+        entries = json_text.load(text)[key]
+    except OSError as error:
+        raise ValueError(str(error.strerror).lower()) from None
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"is not what scontrol show {key} --json prints") from None
+    if not isinstance(entries, list):
+        raise ValueError(f"has no list '{key}'")
+    return entries
+
+
+def _of_text(text: bytes, first: str, budget: MemoryBudget) -> Iterator[dict[str, str]]:
+    entry: dict[str, str] | None = None
+    for line in io.BytesIO(text):
+        for pair in _PAIR.finditer(line.decode("utf-8", "replace")):
+            word, value = pair.groups()
             if word.startswith(first) and word in ("NodeName", "PartitionName"):
-                found.append({})
-            if found:
-                found[-1].setdefault(word, value)
-    return found
+                if entry is not None:
+                    yield entry
+                budget.take(held_bytes({}))
+                entry = {}
+            if entry is not None and word not in entry:
+                budget.take(held_bytes({word: value}))
+                entry[word] = value
+    if entry is not None:
+        yield entry
 
 
 def _name(entry: Any) -> str:

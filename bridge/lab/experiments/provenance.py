@@ -28,7 +28,6 @@ from bridge.units import format_instant
 PACKAGE: Final = Path(bridge.__file__).parent
 _DIGITS: Final = 12
 _VERSIONS: Final = ("numpy", "ortools")
-_MAX_BYTES: Final = 8 << 30
 
 
 def provenance(arguments: Sequence[str]) -> dict[str, Any]:
@@ -102,7 +101,8 @@ def sha256_of(path: Path | str) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    return hashlib.sha256(files.read_bytes(path, _MAX_BYTES)).hexdigest()
+    with files.opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _git(*arguments: str) -> bytes | None:

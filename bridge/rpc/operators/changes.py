@@ -122,8 +122,8 @@ class ChangeLogging:
     async def _before(method: ChangeMethod, request: Message, call: Call) -> str:
         try:
             return await method.before(request, call)
-        except (Refused, RemoteRefusal, BridgeError) as error:
-            return f"not known: {error}"
+        except Exception as error:  # what was before keeps no change from being made and logged
+            return f"not known: {error or type(error).__name__}"
 
 
 async def _taken(requested: "Future[list[bytearray]]") -> None:

@@ -149,7 +149,10 @@ def test_only_root_is_slurmstepd(proc):
 
 
 def test_a_cgroup_that_a_user_made_is_none_of_slurms(proc):
-    """Version 2 below its own manager, and the hierarchy of systemd in version 1."""
+    """Below the user's own manager, and the hierarchy of systemd in version 1.
+
+    An agent in a namespace of cgroups sees those outside of it behind `..`.
+    """
     below = "/user.slice/user-1001.slice/user@1001.service"
     proc(10, 1001, cgroups=f"0::{below}/n1_slurmstepd.scope/job_7/step_0\n")
     proc(11, 1001, cgroups=f"0::{below}/slurm_n1/uid_1000/job_7\n")
@@ -159,7 +162,10 @@ def test_a_cgroup_that_a_user_made_is_none_of_slurms(proc):
     proc(15, cgroups="0::/slurmstepd.scope/job_8/step_batch/user/task_0\n")
     proc(16, cgroups="1:name=systemd:/\n4:freezer:/docker/x/slurm/uid_1000/job_9/step_0\n0::/\n")
     proc(17, cgroups="0::/n1_slurmstepd.scope/job_7/step_extern/user/task_special\n")
-    found = {14: ("7", "n1"), 15: ("8", ""), 16: ("9", "")}
+    proc(18, 1001, cgroups=f"0::/../..{below}/n1_slurmstepd.scope/job_7/step_0\n")
+    proc(19, 1002, cgroups=f"5:memory:{below}/slurm_n1/uid_1000/job_8\n")
+    proc(20, cgroups="0::/../slurmstepd.scope/job_8/user.slice/step_0\n")
+    found = {14: ("7", "n1"), 15: ("8", ""), 16: ("9", ""), 20: ("8", "")}
     assert dict(Processes(proc.path).with_jobs()) == found
 
 
