@@ -196,6 +196,16 @@ def test_a_trace_holds_its_jobs_and_no_text(tmp_path, machine, line):
     assert held < 20 * MIB
 
 
+def test_fields_of_a_trace_are_counted_before_the_next_line_is_split(tmp_path, machine):
+    machine(0, 4 * MIB)
+    path = tmp_path / "t.swf"
+    line = b"1 " * 18 + b"ab " * (MIB // 24) + b"\n"
+    path.write_bytes(bz2.compress(line * 24))
+    error, held = peak_of(lambda: read_swf(path))
+    assert str(error) == f"{path}: cannot be read: Needs more than 4 MiB of memory{MEND}"
+    assert held < 16 * MIB
+
+
 ENTRY = '{"job_id": %d, "time": {"submission": 5}, "pad": "%s"}'
 
 

@@ -42,8 +42,8 @@ LATEST_S = 1 << 38
 """Latest time in a trace: some 8,700 years."""
 
 _LARGEST = float(2**53)
-_BLOCK = 1 << 14
-"""Lines that are read together."""
+_BLOCK, _BLOCK_B = 1 << 14, 1 << 23
+"""Lines that are read together, and the bytes after which fewer are."""
 
 
 class Field(IntEnum):
@@ -155,7 +155,7 @@ class _Reading:
     def __init__(self, shown: str, lenient: bool) -> None:
         self._shown, self._lenient = shown, lenient
         self._budget = history_budget()
-        self._line, self._width = 0, 0
+        self._line, self._width, self._bytes = 0, 0, 0
         self._header: list[str] = []
         self._where: list[int] = []
         self._data: list[bytes] = []
@@ -176,7 +176,8 @@ class _Reading:
                 self._width = max(N_FIELDS, len(text.split()))
             self._where.append(self._line)
             self._data.append(text)
-            if len(self._data) == _BLOCK:
+            self._bytes += len(text)
+            if len(self._data) == _BLOCK or self._bytes >= _BLOCK_B:
                 self._read_block()
 
     def end(self, fault: str | None, remedy: str) -> Trace:
@@ -215,9 +216,11 @@ class _Reading:
         if len(columns):
             self._columns.append(columns)
         if self._width > N_FIELDS:
-            self._extension += (_extension(line) for line in data)
-            self._budget.take(held_bytes(self._extension[len(self._extension) - len(data) :]))
-        self._where, self._data = [], []
+            for line in data:
+                fields = _extension(line)
+                self._budget.take(held_bytes(fields))
+                self._extension.append(fields)
+        self._where, self._data, self._bytes = [], [], 0
 
     def _parse_each(self) -> tuple[NDArray[np.float64], list[bytes]]:
         """Reads line by line, to name the wrong ones; returns the good lines, too."""

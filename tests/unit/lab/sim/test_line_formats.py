@@ -12,7 +12,20 @@ from bridge.lab.sim.workloads.records.job_record import JobRecord, SiteWorkload
 from bridge.lab.sim.workloads.swf import read_swf, write_swf
 from bridge.line_text import on_one_line
 
-ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x00", "\x1b[2J")
+ENDS = (
+    "\n",
+    "\r",
+    "\r\n",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\x00",
+    "\x1b[2J",
+    "\ud800",
+)
 JOB = "999 0 0 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1"
 
 
