@@ -12,7 +12,9 @@ BOUNDED = with_power(Site(), PowerRules(Corridor((0, 100, 200), (0, 1, 2), (9, 9
 
 
 def a_part(at_s, *, unannounced=False):
-    return SimpleNamespace(changes_s=lambda now_s: at_s, unannounced=unannounced)
+    return SimpleNamespace(
+        changes_s=lambda now_s: at_s, unannounced=unannounced, binds_starts=False
+    )
 
 
 def test_the_controller_calls_when_the_bounds_change():

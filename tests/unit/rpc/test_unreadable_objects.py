@@ -142,7 +142,7 @@ def test_an_allocation_that_cannot_be_read_draws_its_stated_power():
     running = running_of(session)
     watts = {at: (job["min_power_w"], job["max_power_w"]) for at, job in running.items()}
     assert watts == {"8": (90, 150), "9": (95, 200)}
-    needed_w = 150 + 200 + 250 + 71
+    needed_w = 2 * 150 + 200 + 250 + 71  # also on the node that is not known
     for upper_w, starts in ((needed_w, True), (needed_w - 1, False)):
         corridor = Corridor((0,), (0,), (upper_w,))
         power = PowerRules(corridor, (NodePower("any", NodeSet(), 71, 250),), 0)
