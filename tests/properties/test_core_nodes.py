@@ -123,6 +123,35 @@ def test_equals_the_reference_planner_on_random_cases(seed: int) -> None:
         assert kernel(case) == ReferencePlanner(case).plan(), case
 
 
+def tasks_on_ranked_nodes(rng: random.Random) -> Problem:
+    """Jobs of tasks that take one resource of nodes of several ranks and sizes."""
+    n_nodes = rng.randint(3, 7)
+    jobs = [
+        Job(
+            alternatives=[Alternative(0, rng.randint(1, 3), 1, rng.randint(1, n_nodes), NEVER)],
+            per_node=(0,), tasks=rng.randint(2, 9), per_task=(1,), max_tasks=0, exclusive=False,
+            not_before=0, width_rule=rng.choice([0, 0, 2]), required=-1, counters=(),
+            beside_depth=False,
+        )
+        for _ in range(rng.randint(1, 4))
+    ]  # fmt: skip
+    return Problem(
+        now=0, depth=UNLIMITED, select=rng.choice([0, 1]),
+        capacity=[(rng.randint(1, 6),) for _ in range(n_nodes)],
+        rank=[rng.randint(0, 2) for _ in range(n_nodes)],
+        running=[], classes=[set(range(n_nodes))], blackouts=[], counters=[], required=[],
+        jobs=jobs,
+    )  # fmt: skip
+
+
+@each(seed=seeds(3, whole=20))
+def test_tasks_are_on_the_ranks_of_the_reference_planner(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        case = tasks_on_ranked_nodes(rng)
+        assert kernel(case) == ReferencePlanner(case).plan(), case
+
+
 def test_the_random_cases_meet_every_outcome() -> None:
     """Else the comparison above would prove less than it says."""
     rng = random.Random(1)
