@@ -21,7 +21,7 @@ from bridge.core import (
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.reference_problem import Problem
 from tests.properties.node_tables import table_of
-from tests.properties.test_core_nodes import random_case
+from tests.properties.test_core_nodes import random_case, tasks_on_ranked_nodes
 
 MISS = 2.0**100
 
@@ -145,6 +145,20 @@ def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
         )
         assert found.bound <= found.cost <= found.family_cost <= found.given_cost
     assert seen == set(Decoding)
+
+
+@each(seed=range(10))
+def test_tasks_are_on_the_ranks_of_the_planner(seed: int) -> None:
+    """Other nodes of a job show as other starts of those behind it, in about one case of 200."""
+    rng = random.Random(seed)
+    for _ in range(200):
+        case = tasks_on_ranked_nodes(rng)
+        jobs = [job for _ in range(3) for job in tasks_on_ranked_nodes(rng).jobs]
+        requested = Asked.of(case._replace(jobs=jobs), rng)
+        found = requested.search(effort=1)
+        assert (
+            found.start.tolist() == starts(requested.problem, requested.jobs(found.order)).tolist()
+        )
 
 
 @each(seed=range(10))

@@ -5,118 +5,155 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <vector>
 
 namespace bridge {
 
-// Capacities of nodes, in tasks.
-class Capacities {
+// The first set of so many candidates that holds the tasks, and of which no more are of a high rank
+// than necessary: as few as possible of the highest one, then of the next lower one, and so on.
+// Candidates are in rank order; the capacity of one (`room`) is in tasks.
+class CompletableSet {
   public:
-    void add(int64_t room) { ++nodes_[room]; }
+    void clear() {
+        kinds_.clear();
+        ranks_.clear();
+    }
 
-    void remove(int64_t room) {
-        const auto at = nodes_.find(room);
-        if (--at->second == 0) {
-            nodes_.erase(at);
+    // Candidates from which to choose.
+    void add(int64_t rank, int64_t room, int64_t nodes) {
+        if (ranks_.empty() || ranks_.back().rank != rank) {
+            ranks_.push_back({rank, kinds_.size(), kinds_.size(), 0});
+        }
+        const auto at = kind(ranks_.back(), room);
+        if (at != kinds_.end() && at->room == room) {
+            at->nodes += nodes;
+            return;
+        }
+        kinds_.insert(at, {room, nodes});
+        ++ranks_.back().end;
+    }
+
+    // `width` of the candidates can hold the tasks.
+    void seek(int64_t width, int64_t tasks) {
+        at_ = 0;
+        missing_ = tasks;
+        later_ = 0;
+        for (size_t r = ranks_.size(); r-- > 1;) {
+            Rank &one = ranks_[r];
+            one.to_take = fewest_of(one, width, tasks);
+            const int64_t held = maximum(one, one.to_take);
+            width -= one.to_take;
+            tasks -= held;
+            later_ += held;
+        }
+        if (!ranks_.empty()) {
+            ranks_.front().to_take = width;
         }
     }
 
-    // How many tasks so many of the nodes hold at most; -1: there are fewer nodes.
-    int64_t maximum(int64_t nodes) const {
-        int64_t held = 0;
-        for (auto next = nodes_.begin(); nodes > 0; ++next) {
-            if (next == nodes_.end()) {
-                return -1;
-            }
-            const int64_t n = std::min(nodes, next->second);
-            held += n * next->first;
-            nodes -= n;
+    // Whether the set has this candidate, which follows those shown so far: it has not if even the
+    // later ones with the largest capacity could not make up for it.
+    bool has(int64_t rank, int64_t room) {
+        while (ranks_[at_].rank != rank) {
+            ++at_;
+            later_ -= maximum(ranks_[at_], ranks_[at_].to_take);
         }
-        return held;
+        Rank &one = ranks_[at_];
+        --kind(one, room)->nodes;
+        if (one.to_take == 0) {
+            return false;
+        }
+        const int64_t others = maximum(one, one.to_take - 1);
+        if (others == TOO_FEW || room + others + later_ < missing_) {
+            return false;
+        }
+        missing_ -= room;
+        --one.to_take;
+        return true;
     }
 
   private:
-    std::map<int64_t, int64_t, std::greater<>> nodes_; // by capacity
+    static constexpr int64_t TOO_FEW = -1;
+
+    struct Kind {
+        int64_t room;
+        int64_t nodes; // candidates not shown so far
+    };
+
+    struct Rank {
+        int64_t rank;
+        size_t begin; // its kinds, by descending capacity
+        size_t end;
+        int64_t to_take;
+    };
+
+    std::vector<Kind> kinds_;
+    std::vector<Rank> ranks_;
+    size_t at_ = 0;       // rank of the candidates shown
+    int64_t missing_ = 0; // tasks
+    int64_t later_ = 0;   // tasks that the nodes of later ranks hold at most
+
+    // The first kind of the rank that is not larger.
+    std::vector<Kind>::iterator kind(const Rank &one, int64_t room) {
+        const auto begin = kinds_.begin();
+        return std::lower_bound(begin + static_cast<std::ptrdiff_t>(one.begin),
+                                begin + static_cast<std::ptrdiff_t>(one.end), room,
+                                [](const Kind &other, int64_t its) { return other.room > its; });
+    }
+
+    // How many tasks so many nodes hold at most; TOO_FEW: there are fewer nodes.
+    static int64_t maximum(const Kind *kind, const Kind *end, int64_t nodes) {
+        int64_t held = 0;
+        for (; nodes > 0 && kind != end; ++kind) {
+            const int64_t n = std::min(nodes, kind->nodes);
+            held += n * kind->room;
+            nodes -= n;
+        }
+        return nodes > 0 ? TOO_FEW : held;
+    }
+
+    int64_t maximum(const Rank &one, int64_t nodes) const {
+        return maximum(kinds_.data() + one.begin, kinds_.data() + one.end, nodes);
+    }
+
+    // How many nodes of the rank are necessary beside those of lower ranks.
+    int64_t fewest_of(const Rank &one, int64_t width, int64_t tasks) const {
+        std::vector<Kind> lower(kinds_.begin(),
+                                kinds_.begin() + static_cast<std::ptrdiff_t>(one.begin));
+        std::sort(lower.begin(), lower.end(),
+                  [](const Kind &a, const Kind &b) { return a.room > b.room; });
+        int64_t available = 0;
+        for (const Kind &kind : lower) {
+            available += kind.nodes;
+        }
+        int64_t nodes = std::max<int64_t>(width - available, 0);
+        while (nodes < width && maximum(lower.data(), lower.data() + lower.size(), width - nodes) +
+                                        maximum(one, nodes) <
+                                    tasks) {
+            ++nodes;
+        }
+        return nodes;
+    }
 };
 
-// Candidates of one rank, of which so many are taken.
-struct RankToTake {
-    size_t begin;
-    size_t end;
-    Capacities capacities;
-    int64_t nodes;
-};
-
-// How many nodes of each rank to take: as few as possible of the highest one, then of the next
-// lower one, and so on. `width` of the candidates from `fixed` on, which are in rank order, can
-// hold the missing tasks.
-template <typename Candidate, typename Rank>
-std::vector<RankToTake> fewest_of_high_ranks(const std::vector<Candidate> &candidates, size_t fixed,
-                                             int64_t width, int64_t missing, Rank rank) {
-    std::vector<RankToTake> ranks;
-    for (size_t i = fixed; i < candidates.size(); ++i) {
-        if (ranks.empty() || rank(candidates[i]) != rank(candidates[i - 1])) {
-            ranks.push_back({i, i, {}, 0});
-        }
-        ranks.back().capacities.add(candidates[i].room);
-        ranks.back().end = i + 1;
-    }
-    if (ranks.size() == 1) {
-        ranks.front().nodes = width;
-        return ranks;
-    }
-    Capacities lower;
-    for (size_t i = fixed; i < candidates.size(); ++i) {
-        lower.add(candidates[i].room);
-    }
-    for (auto one = ranks.rbegin(); one != ranks.rend(); ++one) {
-        for (size_t i = one->begin; i < one->end; ++i) {
-            lower.remove(candidates[i].room);
-        }
-        for (; one->nodes < width; ++one->nodes) {
-            const int64_t others = lower.maximum(width - one->nodes);
-            if (others >= 0 && others + one->capacities.maximum(one->nodes) >= missing) {
-                break;
-            }
-        }
-        missing -= one->capacities.maximum(one->nodes);
-        width -= one->nodes;
-    }
-    return ranks;
-}
-
-// The first candidates in order that can be completed to `width` nodes holding `tasks`, of which no
-// more are of a high rank than necessary: a candidate is skipped if even the later ones with the
-// largest capacity could not make up for it. The first `fixed` ones are taken in any case; the
-// others are in rank order. `room` of a candidate is its capacity in tasks.
+// The candidates of such a set. The first `fixed` ones are taken in any case; the others are in
+// rank order.
 template <typename Candidate, typename Rank>
 std::vector<Candidate> first_completable(const std::vector<Candidate> &candidates, size_t fixed,
                                          int64_t width, int64_t tasks, Rank rank) {
     std::vector<Candidate> taken(candidates.begin(),
                                  candidates.begin() + static_cast<std::ptrdiff_t>(fixed));
-    int64_t missing = tasks;
     for (const Candidate &candidate : taken) {
-        missing -= candidate.room;
+        tasks -= candidate.room;
     }
-    std::vector<RankToTake> ranks =
-        fewest_of_high_ranks(candidates, fixed, width - static_cast<int64_t>(fixed), missing, rank);
-    int64_t later = 0; // tasks that the nodes of later ranks hold at most
-    for (const RankToTake &one : ranks) {
-        later += one.capacities.maximum(one.nodes);
+    CompletableSet set;
+    for (size_t i = fixed; i < candidates.size(); ++i) {
+        set.add(rank(candidates[i]), candidates[i].room, 1);
     }
-    for (RankToTake &one : ranks) {
-        later -= one.capacities.maximum(one.nodes);
-        for (size_t i = one.begin; one.nodes > 0 && i < one.end; ++i) {
-            const Candidate &candidate = candidates[i];
-            one.capacities.remove(candidate.room);
-            const int64_t others = one.capacities.maximum(one.nodes - 1);
-            if (others >= 0 && candidate.room + others + later >= missing) {
-                taken.push_back(candidate);
-                missing -= candidate.room;
-                --one.nodes;
-            }
+    set.seek(width - static_cast<int64_t>(fixed), tasks);
+    for (size_t i = fixed; static_cast<int64_t>(taken.size()) < width; ++i) {
+        if (set.has(rank(candidates[i]), candidates[i].room)) {
+            taken.push_back(candidates[i]);
         }
     }
     return taken;

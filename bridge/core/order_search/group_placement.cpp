@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/completable.hpp"
 #include "common/times.hpp"
 #include "order_search/lists.hpp"
 
@@ -254,29 +255,21 @@ void ListsDecoder::sort_candidates(const NodeDemand &demand, const Placement &pl
 void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Placement &place) {
     const NodeGroups &groups = *groups_;
     sort_candidates(demand, place);
-    struct Left {
-        int32_t room;
-        int64_t nodes;
-    };
-    static thread_local std::vector<Left> left; // candidates not yet visited, by descending room
-    left.clear();
-    for (const GroupCandidate &one : group_candidates_) {
-        left.push_back({one.room, groups[one.group].size()});
-    }
-    std::sort(left.begin(), left.end(),
-              [](const Left &a, const Left &b) { return a.room > b.room; });
-    size_t kinds = 0;
-    for (const Left &one : left) {
-        if (kinds > 0 && left[kinds - 1].room == one.room) {
-            left[kinds - 1].nodes += one.nodes;
-        } else {
-            left[kinds++] = one;
-        }
-    }
-    left.resize(kinds);
-
+    static thread_local CompletableSet set; // of those not required
+    set.clear();
     int64_t to_take = width;
     int64_t missing = demand.tasks;
+    for (const GroupCandidate &one : group_candidates_) {
+        if (one.required) { // then it is alone
+            --to_take;
+            missing -= one.room;
+        } else if (demand.tasks > 0) {
+            set.add(one.rank, one.room, groups[one.group].size());
+        }
+    }
+    set.seek(to_take, missing);
+
+    to_take = width;
     int64_t spare = demand.tasks - width; // tasks beyond one on each node
     place.pieces.clear();
     static thread_local std::vector<uint32_t> next; // of the run: the position to visit next
@@ -316,24 +309,11 @@ void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Pl
             }
             const GroupCandidate &one = group_candidates_[first];
             uint32_t &at = next[first - run];
-            const auto same = [&](const Left &other) { return other.room == one.room; };
-            const auto kind = std::find_if(left.begin(), left.end(), same);
             for (; to_take > 0 && at < groups[one.group].end && groups.place(at) < place_of_second;
                  ++at) {
-                --kind->nodes;
-                if (demand.tasks > 0 && !one.required) {
-                    int64_t others = to_take - 1;
-                    int64_t maximum = one.room;
-                    for (const Left &other : left) {
-                        const int64_t n = std::min(others, other.nodes);
-                        maximum += n * other.room;
-                        others -= n;
-                    }
-                    if (others > 0 || maximum < missing) {
-                        continue;
-                    }
+                if (demand.tasks > 0 && !one.required && !set.has(one.rank, one.room)) {
+                    continue;
                 }
-                missing -= one.room;
                 --to_take;
                 const int64_t more = demand.tasks > 0 ? std::min<int64_t>(spare, one.room - 1) : 0;
                 spare -= more;
