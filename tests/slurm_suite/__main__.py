@@ -46,7 +46,7 @@ def main() -> int:
             print(f"left out: {len(group.numbers)} in {group.suite}: {group.why}")
         print(f"{len(tests)} tests")
         return 0
-    if not tests:
+    if not tests and not given.rest:
         print("no test is chosen: --list names them", file=sys.stderr)
         return 2
     lock = (Path(tempfile.gettempdir()) / f"{given.name}.lock").open("w")
@@ -57,14 +57,15 @@ def main() -> int:
         return 2
     rows: list[run.Row] = []
     try:
-        _run(given, tests, choice, rows)
+        if tests:
+            _run(given, tests, choice, rows)
     except Trouble as trouble:
         print(f"{trouble.detail}\n{trouble}".strip(), file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-    _write(given, rows, choice)
-    print(*table.summary([row.as_dict() for row in rows]), sep="\n")
-    bad = any(row.verdict in (run.Verdict.BRIDGE_ONLY, run.Verdict.NOT_RUN) for row in rows)
+    told = _write(given, rows, choice)
+    print(*table.summary(told), sep="\n")
+    bad = any(row["verdict"] in (run.Verdict.BRIDGE_ONLY, run.Verdict.NOT_RUN) for row in told)
     return 1 if bad or len(rows) < len(tests) else 0
 
 
@@ -148,8 +149,8 @@ def _look(choice: Choice, stand: SuiteStand) -> None:
                       file=sys.stderr)  # fmt: skip
 
 
-def _write(given: argparse.Namespace, rows: list[run.Row], choice: Choice) -> None:
-    """The files that were asked for, of the rows so far."""
+def _write(given: argparse.Namespace, rows: list[run.Row], choice: Choice) -> list[dict]:
+    """The files that were asked for, of the rows so far; the rows, with --add those before, too."""
     told = [row.as_dict() | {"run": version()} for row in rows]
     if given.add and given.json.exists():
         both = {row["name"]: row for row in [*json.loads(given.json.read_text()), *told]}
@@ -159,6 +160,7 @@ def _write(given: argparse.Namespace, rows: list[run.Row], choice: Choice) -> No
         given.json.write_text(json.dumps(told, indent=1) + "\n")
     if given.table:
         given.table.write_text(table.markdown(told, choice))
+    return told
 
 
 if __name__ == "__main__":
