@@ -102,28 +102,31 @@ static void is_where_sockets_are_bounded(job_record_t *job) {
     job->part_ptr->max_cpus_per_socket = 2;
 }
 
-static void (*const kinds[])(job_record_t *) = {
-    overcommits,
-    wants_contiguous,
-    wants_sockets,
-    wants_tasks_on_cores,
-    prefers,
-    is_open_to_widths,
-    wants_local_disk,
-    keeps_cores,
-    spreads,
-    wants_few_nodes,
-    wants_devices_on_sockets,
-    counts_features,
-    wants_one_rack,
-    lists_widths,
-    names_too_many,
-    may_enter_reservations,
-    is_where_the_least_loaded_go,
-    is_where_nodes_are_of_one_user,
-    is_where_cpus_are_shared,
-    is_where_cpus_are_bounded,
-    is_where_sockets_are_bounded,
+static const struct {
+    const char *name; // the plugin's
+    void (*state)(job_record_t *);
+} kinds[] = {
+    {"--overcommit", overcommits},
+    {"--contiguous", wants_contiguous},
+    {"--extra-node-info", wants_sockets},
+    {"--extra-node-info", wants_tasks_on_cores},
+    {"--prefer", prefers},
+    {"--nodes=1-3 --ntasks=6", is_open_to_widths},
+    {"--tmp", wants_local_disk},
+    {"--core-spec", keeps_cores},
+    {"--spread-job", spreads},
+    {"--use-min-nodes", wants_few_nodes},
+    {"--gpus-per-socket", wants_devices_on_sockets},
+    {"--constraint=[a*1&b*2]", counts_features},
+    {"--constraint=[a*1&b*2]", wants_one_rack},
+    {"--nodes=1,3", lists_widths},
+    {"--nodelist=n1,n2 --nodes=1", names_too_many},
+    {"--reservation=a,b", may_enter_reservations},
+    {"LLN=YES", is_where_the_least_loaded_go},
+    {"ExclusiveUser=YES", is_where_nodes_are_of_one_user},
+    {"OverSubscribe=FORCE", is_where_cpus_are_shared},
+    {"MaxCPUsPerNode", is_where_cpus_are_bounded},
+    {"MaxCPUsPerSocket", is_where_sockets_are_bounded},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -140,7 +143,7 @@ static job_record_t *a_job(size_t kind, unsigned width) {
     job_record_t *job = waiting(1);
     job->details->min_nodes = job->details->max_nodes = width;
     job->details->num_tasks = width;
-    kinds[kind](job);
+    kinds[kind].state(job);
     EXPECT(job_is_unmodelled(job));
     return job;
 }
@@ -152,6 +155,30 @@ static void forget(job_record_t *job) {
 }
 
 // ---------------------------------------------------------------- properties
+
+// Whether a kind of the plugin has a request above, which is of that kind.
+static bool is_requested(const unmodelled_kind_t *kind) {
+    bool found = false;
+    for (size_t i = 0; i < KINDS; i++) {
+        if (strcmp(kinds[i].name, kind->name))
+            continue;
+        begin();
+        job_record_t *job = a_job(i, 2);
+        found = job_is_of_kind(job, kind);
+        forget(job);
+        if (!found)
+            return false;
+    }
+    return found;
+}
+
+static void every_kind_is_tried(void) {
+    for (const unmodelled_kind_t *kind = unmodelled_kinds; kind->name; kind++) {
+        if (!is_requested(kind))
+            fprintf(stderr, "%s: no request of this kind is tried\n", kind->name);
+        EXPECT(is_requested(kind));
+    }
+}
 
 // Whether it is told exactly which nodes or may choose: Slurm takes nodes that a request requires
 // as they are, so that it must not be told that they are required, unless their user named them.
@@ -315,6 +342,7 @@ static void contiguous_is_without_a_gap(void) {
 
 int main(void) {
     contiguous_is_without_a_gap();
+    every_kind_is_tried();
     slurm_judges_the_whole_request();
     nodes_in_use_are_busy();
     chunks_are_contiguous_too();

@@ -10,47 +10,40 @@ static bool is_said(uint16_t number)
     return number && number != NO_VAL16 && number != INFINITE16;
 }
 
-// Constraints on sockets, cores or threads, or tasks on each of them.
-static bool has_shape(const job_details_t *details)
+// ---------------------------------------------------------------- the job's own
+
+static bool is_contiguous(const job_record_t *job)
 {
-    const multi_core_data_t *shape = details->mc_ptr;
+    return job->details->contiguous;
+}
+
+static bool groups_features(const job_record_t *job)
+{
+    return job->details->features && strpbrk(job->details->features, "*[");
+}
+
+static bool lists_widths(const job_record_t *job)
+{
+    return compat_node_counts(job->details);
+}
+
+static bool overcommits(const job_record_t *job)
+{
+    return job->details->overcommit;
+}
+
+// Constraints on sockets, cores or threads, or tasks on each of them.
+static bool has_shape(const job_record_t *job)
+{
+    const multi_core_data_t *shape = job->details->mc_ptr;
     return shape && (is_said(shape->sockets_per_node) || is_said(shape->cores_per_socket) ||
                      is_said(shape->threads_per_core) || is_said(shape->ntasks_per_board) ||
                      is_said(shape->ntasks_per_socket) || is_said(shape->ntasks_per_core));
 }
 
-// Whether Slurm itself may start a job on CPUs that others use.
-static bool is_shared_by_slurm(const job_record_t *job, const part_record_t *part)
+static bool prefers_features(const job_record_t *job)
 {
-    if (coscheduling_is_shared(part))
-        return job->details->share_res == 1; // --oversubscribe
-    return (part->max_share & ~SHARED_FORCE) > 1;
-}
-
-static bool part_is_unmodelled(const job_record_t *job, const part_record_t *part)
-{
-    return (part->flags & (PART_FLAG_LLN | PART_FLAG_EXCLUSIVE_USER)) ||
-           is_shared_by_slurm(job, part) ||
-           (part->max_cpus_per_node != INFINITE && part->max_cpus_per_node != NO_VAL) ||
-           compat_limits_sockets(part);
-}
-
-static bool uses_unmodelled_part(const job_record_t *job)
-{
-    bool found = false;
-    if (!job->part_ptr_list)
-        return job->part_ptr && part_is_unmodelled(job, job->part_ptr);
-    list_itr_t *at = list_iterator_create(job->part_ptr_list);
-    for (part_record_t *part; !found && (part = list_next(at));)
-        found = part_is_unmodelled(job, part);
-    list_iterator_destroy(at);
-    return found;
-}
-
-static bool names_more_nodes_than_it_needs(const job_details_t *details)
-{
-    return details->req_node_bitmap && details->max_nodes &&
-           (uint32_t)bit_set_count(details->req_node_bitmap) > details->max_nodes;
+    return job->details->prefer;
 }
 
 static bool is_malleable(const job_record_t *job)
@@ -73,27 +66,132 @@ static bool has_open_width(const job_record_t *job)
            !is_malleable(job);
 }
 
+static bool needs_local_disk(const job_record_t *job)
+{
+    return job->details->pn_min_tmp_disk;
+}
+
+static bool keeps_cores(const job_record_t *job)
+{
+    return is_said(job->details->core_spec);
+}
+
+static bool is_spread(const job_record_t *job)
+{
+    return job->bit_flags & SPREAD_JOB;
+}
+
+static bool uses_min_nodes(const job_record_t *job)
+{
+    return job->bit_flags & USE_MIN_NODES;
+}
+
+static bool has_devices_on_sockets(const job_record_t *job)
+{
+    return job->tres_per_socket;
+}
+
+static bool names_more_nodes_than_it_needs(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    return details->req_node_bitmap && details->max_nodes &&
+           (uint32_t)bit_set_count(details->req_node_bitmap) > details->max_nodes;
+}
+
+// ---------------------------------------------------------------- of its partitions
+
+static bool fills_least_loaded_nodes(const job_record_t *job, const part_record_t *part)
+{
+    (void)job;
+    return part->flags & PART_FLAG_LLN;
+}
+
+static bool has_nodes_of_one_user(const job_record_t *job, const part_record_t *part)
+{
+    (void)job;
+    return part->flags & PART_FLAG_EXCLUSIVE_USER;
+}
+
+// Whether Slurm itself may start a job on CPUs that others use.
+static bool is_shared_by_slurm(const job_record_t *job, const part_record_t *part)
+{
+    if (coscheduling_is_shared(part))
+        return job->details->share_res == 1; // --oversubscribe
+    return (part->max_share & ~SHARED_FORCE) > 1;
+}
+
+static bool limits_cpus_of_nodes(const job_record_t *job, const part_record_t *part)
+{
+    (void)job;
+    return part->max_cpus_per_node != INFINITE && part->max_cpus_per_node != NO_VAL;
+}
+
+static bool limits_cpus_of_sockets(const job_record_t *job, const part_record_t *part)
+{
+    (void)job;
+    return compat_limits_sockets(part);
+}
+
+// ---------------------------------------------------------------- all of them
+
+const unmodelled_kind_t unmodelled_kinds[] = {
+    {"--contiguous", .is_of_job = is_contiguous},
+    {"--constraint=[a*1&b*2]", .is_of_job = groups_features},
+    {"--nodes=1,3", .is_of_job = lists_widths},
+    {"--overcommit", .is_of_job = overcommits},
+    {"--extra-node-info", .is_of_job = has_shape},
+    {"--prefer", .is_of_job = prefers_features},
+    {"--nodes=1-3 --ntasks=6", .is_of_job = has_open_width},
+    {"--tmp", .is_of_job = needs_local_disk},
+    {"--core-spec", .is_of_job = keeps_cores},
+    {"--spread-job", .is_of_job = is_spread},
+    {"--use-min-nodes", .is_of_job = uses_min_nodes},
+    {"--gpus-per-socket", .is_of_job = has_devices_on_sockets},
+    {"--reservation=a,b", .is_of_job = reservations_are_open},
+    {"--nodelist=n1,n2 --nodes=1", .is_of_job = names_more_nodes_than_it_needs},
+    {"LLN=YES", .is_of_part = fills_least_loaded_nodes},
+    {"ExclusiveUser=YES", .is_of_part = has_nodes_of_one_user},
+    {"OverSubscribe=FORCE", .is_of_part = is_shared_by_slurm},
+    {"MaxCPUsPerNode", .is_of_part = limits_cpus_of_nodes},
+    {"MaxCPUsPerSocket", .is_of_part = limits_cpus_of_sockets},
+    {0},
+};
+
+static bool is_in_part(const unmodelled_kind_t *kind, const job_record_t *job)
+{
+    bool found = false;
+    if (!job->part_ptr_list)
+        return job->part_ptr && kind->is_of_part(job, job->part_ptr);
+    list_itr_t *at = list_iterator_create(job->part_ptr_list);
+    for (part_record_t *part; !found && (part = list_next(at));)
+        found = kind->is_of_part(job, part);
+    list_iterator_destroy(at);
+    return found;
+}
+
+bool job_is_of_kind(const job_record_t *job, const unmodelled_kind_t *kind)
+{
+    return kind->is_of_job ? kind->is_of_job(job) : is_in_part(kind, job);
+}
+
+bool job_is_unmodelled(const job_record_t *job)
+{
+    for (const unmodelled_kind_t *kind = unmodelled_kinds; kind->name; kind++) {
+        if (job_is_of_kind(job, kind))
+            return true;
+    }
+    return false;
+}
+
+bool job_binds_its_nodes(const job_record_t *job)
+{
+    return is_contiguous(job) || groups_features(job) || lists_widths(job);
+}
+
 bool nodes_are_contiguous(bitstr_t *nodes)
 {
     bitoff_t first = bit_ffs(nodes), after = first;
     while (after >= 0 && after < bit_size(nodes) && bit_test(nodes, after))
         after++;
     return after - first == bit_set_count(nodes);
-}
-
-bool job_binds_its_nodes(const job_record_t *job)
-{
-    const job_details_t *details = job->details;
-    return details->contiguous || (details->features && strpbrk(details->features, "*[")) ||
-           compat_node_counts(details);
-}
-
-bool job_is_unmodelled(const job_record_t *job)
-{
-    const job_details_t *details = job->details;
-    return job_binds_its_nodes(job) || details->overcommit || has_shape(details) ||
-           details->prefer || has_open_width(job) || details->pn_min_tmp_disk ||
-           is_said(details->core_spec) || (job->bit_flags & (SPREAD_JOB | USE_MIN_NODES)) ||
-           job->tres_per_socket || reservations_are_open(job) ||
-           names_more_nodes_than_it_needs(details) || uses_unmodelled_part(job);
 }
