@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from schedbridge_contracts import crosses
 from tests import durations
+from tests.clocks import MAY_READ
 
 TIMES = int(os.environ.get("SCHEDBRIDGE_EXAMPLES", "0"))
 """How many times as many examples a property gets, drawn anew (`scripts/test properties`); 0: the
@@ -27,25 +28,6 @@ settings.load_profile("no clock")
 
 # Tests of benchmarks import their parts as the programs do.
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-
-REAL = (
-    "tests/simulation/test_service_",
-    "tests/unit/cli/test_experiment",
-    "tests/unit/cli/test_main",
-    "tests/unit/elastic/test_elastic_bench",
-    "tests/unit/elastic/test_run",
-    "tests/unit/lab/experiments/test_run",
-    "tests/unit/rpc/test_fair_queue",
-    "tests/unit/rpc/test_gate",
-    "tests/unit/rpc/test_orders",
-    "tests/unit/rpc/test_private_channel",
-    "tests/unit/test_interpreters",
-    "tests/unit/test_solving",
-    "tests/unit/state/test_store",
-)
-"""Tests of real processes, sockets and threads: one that fails is run once more, and the end of the
-run names it. All others must pass at once."""
-
 
 pytest_addoption = durations.pytest_addoption
 pytest_configure = durations.pytest_configure
@@ -79,7 +61,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid.startswith(CLUSTERS):
             continue  # a mark would replace --reruns of `scripts/test`
-        if item.nodeid.startswith(REAL):
+        if item.nodeid.partition("::")[0] in MAY_READ:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -4,49 +4,17 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-import pytest
+from schedbridge_contracts.crosses import each
+from tests.clocks import MAY_READ
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
     "tests/unit", "tests/properties", "tests/simulation", "tests/golden", "tests/documents",
     "schedbridge_contracts",
 )  # fmt: skip
-DAEMONS = "real services, agents and clients"
-THREADS = "real threads: a wait of minutes that fails is one that never ends"
-ALLOWED = {
-    "tests/documents/test_cluster_pages.py": DAEMONS,
-    "tests/durations.py": "measures the CPU time of tests",
-    "tests/memory_files.py": DAEMONS,
-    "tests/ran.py": "the day on which something was run",
-    "tests/simulation/attackers.py": "programs of users who attack a real service",
-    "tests/simulation/services.py": DAEMONS,
-    "tests/simulation/test_agents.py": DAEMONS,
-    "tests/simulation/test_service_accuracy.py": DAEMONS,
-    "tests/simulation/test_service_attacks.py": DAEMONS,
-    "tests/simulation/test_service_ending.py": DAEMONS,
-    "tests/simulation/test_service_process.py": DAEMONS,
-    "tests/simulation/test_service_record.py": THREADS,
-    "tests/simulation/test_service_replay.py": DAEMONS,
-    "tests/simulation/test_service_tls.py": DAEMONS,
-    "tests/simulation/whole/__main__.py": "shows how many runs there are in a second",
-    "tests/unit/agent/test_launcher_socket.py": "real sockets; that nothing else is sent",
-    "tests/unit/agent/test_shares.py": "real processes, in real cgroups",
-    "tests/unit/agent/trees.py": "real processes, in real cgroups",
-    "tests/unit/elastic/test_run.py": "real launchers and their programs",
-    "tests/unit/lab/experiments/computing.py": "a worker that waits for a file",
-    "tests/unit/rpc/test_cycles.py": THREADS,
-    "tests/unit/rpc/test_private_channel.py": THREADS,
-    "tests/unit/state/test_memory_file.py": DAEMONS,
-    "tests/unit/state/test_memory_file_later.py": THREADS,
-    "tests/unit/state/test_store.py": "a real writer, which is a thread",
-    "tests/unit/test_clocks.py": "examples of what is found",
-    "tests/unit/test_durations.py": "tests of known CPU time",
-    "tests/unit/test_interpreters.py": "real interpreters and solvers",
-    "tests/unit/test_solving.py": "a real solver, in a process of its own",
-}
-"""Files that may, and why."""
 MODULES = {
     "time": {
         "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns",
@@ -56,7 +24,8 @@ MODULES = {
     "datetime": {"now", "utcnow", "today"},
     "date": {"today"},
 }  # fmt: skip
-WAITS = {"wait", "join", "acquire", "wait_for", "is_alive"}
+WAITS = {"acquire", "alarm", "communicate", "join", "setitimer", "settimeout", "wait", "wait_for"}
+BOUNDS = {"timeout", "timeout_s", "wait_s"}
 IN_TEXT = re.compile(r"\b(?:time|asyncio)\.(?:time|monotonic|perf_counter|sleep)\(")
 
 
@@ -71,74 +40,129 @@ def reads_a_clock(node: ast.AST) -> bool:
         return called.id in MODULES["time"] - {"time"}
     if not isinstance(called, ast.Attribute):
         return False
-    of = called.value
-    name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
-    return called.attr in MODULES.get(name, ())
+    return called.attr in MODULES.get(name_of(called.value), ())
 
 
 def waits(node: ast.AST) -> bool:
-    """Whether an assertion depends on what happens within some time."""
-    if not isinstance(node, ast.Assert):
+    """Whether a call gives up after some time, or an assertion asks what still runs."""
+    if isinstance(node, ast.Assert):
+        called = [call.func for call in ast.walk(node.test) if isinstance(call, ast.Call)]
+        return "is_alive" in map(name_of, called)
+    if not isinstance(node, ast.Call):
         return False
-    calls = [call for call in ast.walk(node.test) if isinstance(call, ast.Call)]
-    return any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr in WAITS
-        and (call.func.attr == "is_alive" or any(map(is_time, [*call.args, *call.keywords])))
-        for call in calls
-    )
+    if any(named.arg in BOUNDS and is_time(named.value) for named in node.keywords):
+        return True
+    name = name_of(node.func)
+    if name == "stop":
+        return any(named.arg == "grace_s" for named in node.keywords)
+    is_text = isinstance(getattr(node.func, "value", None), ast.Constant)  # ", ".join(NAMES)
+    return name in WAITS and not is_text and any(map(is_time, node.args))
+
+
+def name_of(node: ast.AST) -> str:
+    """The last name of `a.b.name`."""
+    return getattr(node, "attr", None) or getattr(node, "id", "")
 
 
 def is_time(given: ast.AST) -> bool:
-    """Whether an argument says how long: a number, a constant or `timeout`."""
-    if isinstance(given, ast.keyword):
-        return given.arg == "timeout"
-    if isinstance(given, ast.Name):
-        return given.id.isupper() or given.id.endswith("_s")
-    return isinstance(given, ast.Constant) and isinstance(given.value, int | float)
+    """Whether an argument says how long: a number above 0, or the name of one."""
+    if isinstance(given, ast.Constant):
+        return isinstance(given.value, int | float) and given.value > 0
+    name = name_of(given)
+    return name.isupper() or name.endswith(("_s", "timeout"))
+
+
+def lines_of(tree: ast.AST) -> set[int]:
+    """The lines that read a clock or wait."""
+    return {node.lineno for node in ast.walk(tree) if reads_a_clock(node) or waits(node)}
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str, ast.ImportFrom]]:
+    """What comes from other files of tests: as what, and from where."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for name in node.names:
+                yield name.asname or name.name, f"{node.module}.{name.name}", node
+
+
+@cache
+def waiting_names(module: str) -> frozenset[str]:
+    """What a file of tests offers that waits when it is used: by itself, or through the others."""
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    if not module.startswith("tests.") or not path.exists():
+        return frozenset()
+    tree = ast.parse(path.read_text())
+    calls = {
+        name: {name_of(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+        for node in tree.body
+        if (name := getattr(node, "name", None))
+    }
+    waiting = {node.name for node in tree.body if getattr(node, "name", None) and lines_of(node)}
+    waiting |= {name for name, whole, _ in imported(tree) if is_waiting(whole)}
+    while more := {name for name in calls if calls[name] & waiting} - waiting:
+        waiting |= more
+    return frozenset(waiting)
+
+
+def is_waiting(whole: str) -> bool:
+    """Whether what is imported waits when it is used."""
+    module, _, name = whole.rpartition(".")
+    return name in waiting_names(module)
 
 
 def found(text: str) -> list[int]:
-    """The lines of a program that read a clock or wait."""
-    nodes = ast.walk(ast.parse(text))
-    return sorted({node.lineno for node in nodes if reads_a_clock(node) or waits(node)})
+    """The lines of a program that read a clock or wait, or import what does."""
+    tree = ast.parse(text)
+    through_others = {node.lineno for _, whole, node in imported(tree) if is_waiting(whole)}
+    return sorted(lines_of(tree) | through_others)
 
 
 def files() -> Iterator[Path]:
     yield from (ROOT / "tests").glob("*.py")
     for folder in FOLDERS:
-        found = sorted((ROOT / folder).rglob("*.py"))
-        assert found, f"{folder} has no tests any more"
-        yield from found
+        there = sorted((ROOT / folder).rglob("*.py"))
+        assert there, f"{folder} has no tests any more"
+        yield from there
 
 
 def test_only_named_files_read_clocks() -> None:
-    lines = {str(path.relative_to(ROOT)): found(path.read_text()) for path in files()}
-    assert {file: where for file, where in lines.items() if where and file not in ALLOWED} == {}
-    assert [file for file in ALLOWED if not lines.get(file)] == [], "need not be allowed any more"
+    own = Path(__file__).resolve()
+    lines = {str(p.relative_to(ROOT)): found(p.read_text()) for p in files() if p != own}
+    assert {file: where for file, where in lines.items() if where and file not in MAY_READ} == {}
+    assert [file for file in MAY_READ if not lines.get(file)] == [], "need not be listed any more"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@each(
+    line=[
         "now = time.time()", "time.sleep(1)", "sleep(1)", "began = perf_counter()",
         "await asyncio.sleep(0)", "await asyncio.wait_for(x, 1)", "at = datetime.now(UTC)",
         "at = datetime.datetime.now()", "day = date.today()", "module.time.monotonic()",
         "assert gone.wait(30)", "assert process.wait(timeout=3) == 0", "assert not t.is_alive()",
-        "run('import time\\ntime.sleep(3)')",
-    ],
+        "run('import time\\ntime.sleep(3)')", "gone.wait(0.1)", "thread.join(PATIENCE_S)",
+        "thread.join(self.grace_s)", "subprocess.run(words, timeout=60)", "stream.settimeout(5)",
+        "said = [one.communicate(timeout=LONG)[0] for one in all]", "signal.alarm(300)",
+        "client.record(wait_s=2)", "lock.acquire(True, 3)", "answers.get(timeout=given.timeout)",
+        "service.stop(grace_s=5)", "from tests.simulation.services import a_home, a_process",
+    ]
 )  # fmt: skip
 def test_what_reads_a_clock_is_found(line: str) -> None:
     assert found(f"async def test():\n    {line}") == [2]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@each(
+    line=[
         "clock.sleep(1)", "patch.setattr(module.time, 'monotonic', lambda: 7.0)",
         "datetime(2026, 1, 1)", "thread.join()", "process.wait()", "', '.join(names)",
-        "assert ', '.join(names) == ''",
-    ],
+        "assert ', '.join(names) == ''", "text = ', '.join(NAMES)", "stream.settimeout(0)",
+        "gone.wait(timeout=None)", "lock.acquire()", "from tests.simulation.services import a_home",
+        "from tests.workloads import quick",
+    ]
 )  # fmt: skip
 def test_what_reads_none_is_not(line: str) -> None:
     assert found(f"async def test():\n    {line}") == []
+
+
+def test_waits_are_followed_through_helpers() -> None:
+    waiting = waiting_names("tests.simulation.services")
+    assert {"wait_until_serving", "a_process", "a_service"} <= waiting
+    assert not {"a_home", "a_config", "controller_of"} & waiting

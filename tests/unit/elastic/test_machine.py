@@ -233,7 +233,7 @@ class World:
         for change in self.open():
             self.event(Withdraw(change.id))
 
-    def wait(self, seconds):
+    def let_pass(self, seconds):
         self.now_s += seconds
         self.event(r.Tick())
 
@@ -247,7 +247,7 @@ class World:
             self.ready()
             self.probe()
             self.leave()
-            self.wait(0.5)
+            self.let_pass(0.5)
             if not self.open():
                 return
         raise AssertionError(f"for ever in {self.machine.record.stage}: {self.open()}")
@@ -260,7 +260,7 @@ STEPS = st.one_of(
     st.tuples(
         st.sampled_from(["probe", "ready"]), st.sampled_from(["", "", "", "before", "after"])
     ),
-    st.tuples(st.just("wait"), st.sampled_from([0.1, 3.0, 11.0, 200.0])),
+    st.tuples(st.just("let_pass"), st.sampled_from([0.1, 3.0, 11.0, 200.0])),
     st.tuples(st.just("end"), st.integers(0, 5), st.sampled_from([0, 0, 0, 9])),
 )
 
@@ -325,7 +325,7 @@ def test_a_program_that_never_probes_is_left_as_it_was():
     world = World("join")
     world.grow(1)
     world.ready()
-    world.wait(10.0)
+    world.let_pass(10.0)
     assert world.machine.record.stage is LauncherStage.UNDOING
     world.end(0, 0)
     result = world.results()["g0"]
@@ -418,7 +418,7 @@ def test_a_relaunch_that_does_not_come_back_returns_to_the_old_width():
     world.probe()
     world.end(0, 0)
     assert world.ranks == ("n1", "n2")
-    world.wait(StageLimits().restart_s)
+    world.let_pass(StageLimits().restart_s)
     world.end(0, 0)
     assert world.ranks == ("n1",)
     world.hello()
@@ -461,7 +461,7 @@ def test_a_process_that_fails_ends_the_job_with_its_code():
     world.settle()
     world.steps["joiner-3"].alive = False
     world.event(r.StepEnded("joiner-3", 9))
-    world.wait(1.0)
+    world.let_pass(1.0)
     assert world.steps["main-1"].asked_to_end
     world.end(0, 0)
     assert world.finished == 9

@@ -5,7 +5,8 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.rpc.controller.orders import PendingOrders
+from bridge.rpc.controller import orders as module
+from bridge.rpc.controller.orders import PendingOrders, _Order
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 
@@ -13,7 +14,7 @@ def a_decision(name="r"):
     return pb.Decision(unreserve=pb.Unreserve(name=name))
 
 
-def given(orders, timeout_s=5.0):
+def given(orders, timeout_s=300.0):
     """Gives an order in a thread of its own; the list gets its result or error."""
     found = []
 
@@ -55,18 +56,24 @@ def test_an_order_that_never_went_out_is_taken_back():
     assert orders.take(lambda: 1) == []
 
 
-def test_a_result_that_never_came_is_unknown():
+def test_a_result_that_never_came_is_unknown(monkeypatch):
+    """The order goes out while its caller waits, and nothing comes back."""
     orders = PendingOrders()
-    thread, found = given(orders, 0.3)
-    taken(orders)
-    thread.join()
-    assert "check whether the reservation exists" in str(found[0])
+
+    class GoesOut(threading.Event):
+        def wait(self, _timeout_s):
+            taken(orders)
+            return False
+
+    monkeypatch.setattr(module, "_Order", lambda order: _Order(order, GoesOut()))
+    with pytest.raises(ControllerError, match="check whether the reservation exists"):
+        orders.carry_out(a_decision(), 60)
 
 
 def test_a_controller_that_begins_anew_leaves_it_unknown_at_once():
     orders = PendingOrders()
-    thread, found = given(orders, 60)
+    thread, found = given(orders, threading.TIMEOUT_MAX)
     taken(orders)
     orders.reset()
-    thread.join(5)
+    thread.join(300)
     assert "check whether the reservation exists" in str(found[0])

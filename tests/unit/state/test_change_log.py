@@ -171,7 +171,7 @@ def test_nobody_waits_for_a_hung_disk(path, monkeypatch, caplog):
 
     def fsync(_):
         hangs.set()
-        waited.append(all(waited) and answers.wait(10))
+        waited.append(all(waited) and answers.wait(60))
 
     monkeypatch.setattr(os, "fsync", fsync)
     with closing(ChangeLog(path)) as log:
