@@ -2,23 +2,27 @@
 """What an extension may add to the service beside the cycle: the second page of the port.
 
     section     of `planning:`, from which its part of the site's rules is read
-    reader      of what agents on the nodes report
+    reader      of what agents on the nodes report; and orders for them
     memory      what it learns over the controller's reports; kept in the memory file
     gauges      on the page of metrics
     meter       what it counts over cycles, on the page of metrics
     operators   requests of operators, by the commands of the extension
 
-Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other.
+Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other. Readers
+and memories are derived from the classes here, which do nothing.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site, SitePart
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
+
+RENEW_S: Final = 2.0
+"""How often `AgentReader.renew` is called."""
 
 
 class SiteSection(Protocol):
@@ -52,20 +56,37 @@ class SiteRules(Protocol):
     description: str
 
 
-class AgentReader(Protocol):
-    """Reads what agents report of use; methods are called by any thread, and never wait."""
+class AgentReader:
+    """Reads what agents report, and orders; methods are called by any thread, and never wait."""
 
     def arrived(self, agent: Any) -> None:
         """An agent has opened its stream, a `bridge.rpc.agents.launcher_table.AgentStream`."""
 
+    def left(self, agent: Any, lost: Collection[str]) -> None:
+        """Its stream has ended; `lost`: nodes that have no agent any more."""
+
     def took(self, agent: str, mine: Collection[str], uses: Any) -> None:
-        """An agent has reported.
+        """An agent has reported use.
 
         Args:
             agent: its node.
             mine: the nodes of which it is the newest agent.
             uses: a `bridge.rpc.pb.agent_pb2.Uses`.
         """
+
+    def kept(self, mine: Collection[str], shares: Any) -> None:
+        """An agent has reported how it keeps CPU shares.
+
+        Args:
+            mine: as in `took`.
+            shares: a `bridge.rpc.pb.agent_pb2.SharesInForce`.
+        """
+
+    def planned(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A report has been answered with a plan."""
+
+    def renew(self) -> None:
+        """Called every `RENEW_S`: orders that hold for a time may be repeated."""
 
 
 class AgentReaders(Protocol):
@@ -75,17 +96,20 @@ class AgentReaders(Protocol):
         """A reader without reports; `clock`: monotonic, s."""
 
 
-class Memory(Protocol):
+class Memory:
     """What an extension learns over reports; the memory file keeps it beside that of predictors."""
 
     def take(self, state: State) -> State:
         """Merges its part of a stored state; returns the state without it."""
+        return state
 
     def put(self, state: State) -> State:
         """A state for the store, with its part; the same object if it has none."""
+        return state
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """A report with what it knows of its jobs; learns from the report."""
+        return snapshot
 
 
 class Memories(Protocol):

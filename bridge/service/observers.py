@@ -14,7 +14,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.ports import State
-from bridge.rpc.agents.share_orders import ShareOrders, hosts_of, shares_of
 from bridge.rpc.controller.cycles import CycleReport
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -204,17 +203,3 @@ class UnknownResourceLog:
             _log.warning("limits and FreePools name resources the cluster does not have: %s", names)
         else:
             _log.info("limits and FreePools name only resources the cluster has")
-
-
-class Sharer:
-    """Has the agents keep the CPU shares of each plan."""
-
-    def __init__(self, orders: ShareOrders) -> None:
-        self._orders = orders
-
-    def cycle(self, report: CycleReport) -> None:
-        """Takes in the plan of a cycle."""
-        published = report.published
-        if published is not None:
-            snapshot, plan = published.snapshot, published.plan
-            self._orders.planned(shares_of(snapshot, plan, hosts_of(snapshot, plan)))

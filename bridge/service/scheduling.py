@@ -17,7 +17,6 @@ from bridge.registry import build
 from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.job_use import used
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.rpc.controller.cycles import Cycles
@@ -32,7 +31,6 @@ from bridge.service.observers import (
     CycleMeter,
     ExtensionGauges,
     ExtensionMeters,
-    Sharer,
     StartRecorder,
     UnknownResourceLog,
 )
@@ -132,11 +130,11 @@ class Scheduling:
                 ExtensionMeters(metrics, lambda: self.decider.site, lambda: self.decider.state),
                 StartRecorder(store),
                 self._reader,
-                *(() if hub is None else (Sharer(hub.shares),)),
+                *(() if hub is None else (hub.extensions,)),
             ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
-            overlay=lambda snapshot: memories.overlay(_with_use(snapshot, hub)),
+            overlay=memories.overlay,
         )
         resizing = self.cycles.resizing
         resizes.of(resizing.resize_times)
@@ -192,14 +190,3 @@ def _count_power(metrics: Metrics, power: Any) -> None:
     metrics.watch("power_nodes_stale", lambda: float(power.counts()[1]))
     metrics.watch("power_nodes_modelled", lambda: float(power.sensors()["modelled"]))
     metrics.watch("power_nodes_lost", lambda: float(power.sensors()["lost"]))
-
-
-def _with_use(snapshot: Snapshot, hub: Hub | None) -> Snapshot:
-    """The snapshot with the resource use of running jobs, as the agents have read it."""
-    if hub is None:
-        return snapshot
-    try:
-        return used(snapshot, hub.readings, hub.shares.nodes)
-    except Exception:  # no guest is then placed beside a job
-        _log.exception("the resource use of jobs is unknown in this cycle")
-        return snapshot

@@ -327,17 +327,18 @@ def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys
         port, options = a_port(), ("--cgroups", root, "--power-cpus", "2")
         with an_agent(home, keys, port, "schedbridge-agent", "n1", *options):
             with a_service(home, agents=settings_of(keys, port)) as service:
-                hub = service.hub
-                eventually(lambda: hub.shares.nodes == {"n1"})
-                hub.shares.planned({"n1": (share,)})
+                sharing = service.hub.extensions.get("sharing")
+                eventually(lambda: sharing.orders.nodes == {"n1"})
+                sharing.orders.planned({"n1": (share,)})
                 eventually(lambda: shown() == ("7", "50000 100000"))
-                eventually(lambda: read.cpu_s == 5 if (read := hub.readings.of("8", ["n1"])) else 0)
-                eventually(lambda: hub.readings.of("8", ["n1"]).method == "cgroup-v2")
+                readings = sharing.readings
+                eventually(lambda: read.cpu_s == 5 if (read := readings.of("8", ["n1"])) else 0)
+                eventually(lambda: readings.of("8", ["n1"]).method == "cgroup-v2")
             eventually(lambda: shown() == ("1", "10000 100000"))
             (host / "cgroup.procs").write_text("")
             eventually(lambda: shown() == ("1", "max 100000"))
             with a_service(home, agents=settings_of(keys, port)) as service:
-                service.hub.shares.planned({})
+                service.hub.extensions.get("sharing").orders.planned({})
                 eventually(lambda: shown() == ("100", "max 100000"))
 
 

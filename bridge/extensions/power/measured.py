@@ -12,7 +12,7 @@ from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import node_powers, running_shares
 from bridge.planning.requests.cpu_shares import part_of
-from bridge.rpc.agents.job_use import names_on_nodes
+from bridge.rpc.agents.job_names import names_on_nodes
 
 
 def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:

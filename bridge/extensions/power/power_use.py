@@ -35,6 +35,7 @@ from typing import Final
 from bridge.extensions.power.load_curves import LoadCurve
 from bridge.extensions.power.lost_power import Claim, lost_power
 from bridge.extensions.power.node_sensor import MAX_JOBS, NONE, NodeSensor, Switch
+from bridge.extensions.service_port import AgentReader
 from bridge.planning.power.calibration import MODEL, NodeReports
 from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.agents.recent import WINDOW_S, Recent
@@ -100,7 +101,7 @@ class PowerSource:
     lost_s: float | None
 
 
-class PowerUse:
+class PowerUse(AgentReader):
     """All nodes; methods may be called by any thread.
 
     Attributes:

@@ -20,6 +20,8 @@ EXTENSION: Final = Extension(
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
     operators=Face("bridge.extensions.sharing.operators:SharingOperators"),
+    agents=Face("bridge.extensions.sharing.agents:SharingAgentReaders"),
+    memory=Face("bridge.extensions.sharing.agents:SharingMemories"),
     meter=Face("bridge.extensions.sharing.meter:SharingMeters"),
     rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
 )

@@ -32,11 +32,9 @@ from bridge.resizing.launchers import (
 )
 from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.extension_readers import ExtensionReaders
-from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
 from bridge.rpc.agents.placed_reports import PlacedReports
 from bridge.rpc.agents.process_counts import ProcessCounts
-from bridge.rpc.agents.share_orders import ShareOrders
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
@@ -50,9 +48,7 @@ class Hub:
     """All agents and launchers; a `bridge.resizing.launchers.Launchers`.
 
     Attributes:
-        extensions: what these read in reports of use.
-        readings: resource use of jobs.
-        shares: orders of CPU shares for agents.
+        extensions: what these read in reports, and order.
         reports: lets reports in that agree with the placement of jobs.
     """
 
@@ -74,8 +70,6 @@ class Hub:
         self._launchers = LauncherTable()
         self._counts = ProcessCounts()
         self.extensions = ExtensionReaders(clock)
-        self.readings = JobReadings(clock)
-        self.shares = ShareOrders(clock)
         self.reports = PlacedReports(clock)
 
     # ------------------------------------------------------------ agents
@@ -95,8 +89,6 @@ class Hub:
                 self._lost.pop(node, None)
             self._counts.forget(lambda key: key[1] in agent.nodes)
         self.extensions.arrived(agent)
-        if takes_shares:
-            self.shares.arrived(agent)
         return agent
 
     def agents(self) -> list[AgentStream]:
@@ -107,14 +99,13 @@ class Hub:
     def left(self, agent: AgentStream) -> None:
         """Its stream has ended."""
         now = self._clock()
-        self.shares.left(agent)
         with self._lock:
             self._lost = {node: at for node, at in self._lost.items() if now - at <= RETURN_S}
-            for node in agent.nodes:
-                if self._agents.get(node) is agent:
-                    del self._agents[node]
-                    self._lost[node] = now
-                    self.readings.forget(node)
+            lost = self._spoken_for(agent)
+            for node in lost:
+                del self._agents[node]
+                self._lost[node] = now
+            self.extensions.left(agent, lost)
             self._counts.forget(lambda key: key[1] in self._lost)
             for connection in list(agent.launchers):
                 self._launchers.gone(agent, connection)
@@ -137,11 +128,9 @@ class Hub:
                 with self._lock:
                     self._counts.took(report.processes)
             case "uses":
-                mine = self._spoken_for(agent)
-                self.extensions.took(agent.nodes[0], mine, report.uses)
-                self.readings.took(mine, report.uses)
+                self.extensions.took(agent.nodes[0], self._spoken_for(agent), report.uses)
             case "shares":
-                self.readings.kept(self._spoken_for(agent), report.shares)
+                self.extensions.kept(self._spoken_for(agent), report.shares)
             case "mpi":
                 spent = report.mpi
                 with self._lock:

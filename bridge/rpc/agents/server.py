@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import grpc
 
 from bridge.errors import ConfigError
+from bridge.extensions.service_port import RENEW_S
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.share_orders import RENEW_S
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -168,10 +168,7 @@ class AgentServer:
         await server.stop(0.5)
 
     async def _renew(self) -> None:
-        """Renews the leases of CPU shares, for as long as this loop runs."""
+        """Has extensions repeat their orders, for as long as this loop runs."""
         while True:
             await asyncio.sleep(RENEW_S)
-            try:
-                self._hub.shares.renew()
-            except Exception:
-                _log.exception("the leases of CPU shares are not renewed")
+            self._hub.extensions.renew()

@@ -14,7 +14,7 @@ from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import PROGRESS_S, AgentMeter
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles, parse
-from bridge.rpc.agents.job_readings import JobReadings
+from bridge.extensions.sharing.job_readings import JobReadings
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.unit.agent.made_up import in_job, make_folders, make_process
 

@@ -68,7 +68,7 @@ class Site:
 
     def plan(self, milli_cpus: int) -> None:
         """A plan with this quota for both guests; 0: without quotas."""
-        self.hub.shares.planned({
+        self.hub.extensions.get("sharing").orders.planned({
             node: (pb.Share(job="7", node=node, milli_cpus=milli_cpus, weight=50, guest=True),)
             for node in NODES
             if milli_cpus
@@ -129,7 +129,7 @@ def test_until_the_next_plan_guests_are_at_the_floor(
     restart(site)
     for _ in range(5):
         site.clock.now_s += 2
-        site.hub.shares.renew()
+        site.hub.extensions.get("sharing").orders.renew()
     assert site.shown() == [FLOOR] * 2
 
 

@@ -118,9 +118,9 @@ def test_processes_are_counted_on_a_jobs_own_nodes(hub):
 def test_readings_of_other_nodes_are_left_out_and_the_others_count(hub):
     node = Node(hub, "n9")
     hub.report(node.agent, reading(("7", "n9"), ("8", "n9"), ("70", "n9"), node="n9", progress=0.5))
-    assert hub.readings.of("8", ["n9"]).progress == 0.5
+    assert hub.extensions.get("sharing").readings.of("8", ["n9"]).progress == 0.5
     for job in ("7", "70"):
-        assert hub.readings.of(job, ["n9"]) is None
+        assert hub.extensions.get("sharing").readings.of(job, ["n9"]) is None
     assert hub.extensions.get("power").nodes()["n9"].watts == 100
     assert hub.reports.refused == {("n9", ELSEWHERE): 1}  # one report, however much it says
 
@@ -134,7 +134,7 @@ def test_shares_in_force_are_those_of_jobs_on_the_node(hub):
     for job in ("7", "8"):
         hub.report(node.agent, reading((job, "n9"), node="n9"))
     hub.report(node.agent, pb.AgentReport(shares=pb.SharesInForce(shares=held)))
-    assert hub.readings._methods == {"n9": {"8": "cgroup-v2"}}
+    assert hub.extensions.get("sharing").readings._methods == {"n9": {"8": "cgroup-v2"}}
 
 
 # ------------------------------------------------------------------ placements that change

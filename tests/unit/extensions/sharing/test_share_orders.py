@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.agents import used
+from bridge.extensions.sharing.job_readings import STALE_S
+from bridge.extensions.sharing.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
 from bridge.model.decisions.quotas import Quotas
 from bridge.model.plan import Plan
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.job_readings import STALE_S
-from bridge.rpc.agents.job_use import used
-from bridge.rpc.agents.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
@@ -27,6 +27,14 @@ class Clock:
 
     def __call__(self):
         return self.s
+
+
+def orders_of(hub):
+    return hub.extensions.get("sharing").orders
+
+
+def readings_of(hub):
+    return hub.extensions.get("sharing").readings
 
 
 class Node:
@@ -61,32 +69,32 @@ def hub(clock):
 
 def test_before_the_first_plan_nothing_is_said(hub):
     node = Node(hub, "n1")
-    hub.shares.renew()
+    orders_of(hub).renew()
     assert node.orders() == []
 
 
 def test_after_a_restart_of_the_service_a_plan_without_quotas_lifts_those_of_before(hub):
     """Agents that were there before the first plan, and one that comes after it."""
     before = [Node(hub, "n1"), Node(hub, "n2", "n3")]
-    hub.shares.planned({})
+    orders_of(hub).planned({})
     nodes = [*before, Node(hub, "n4")]
     assert [[list(order.shares) for order in node.orders()] for node in nodes] == [[[]]] * 3
 
 
 def test_an_agent_gets_the_whole_state_of_its_nodes(hub):
     one, two = Node(hub, "n1"), Node(hub, "n2", "n3")
-    hub.shares.planned({"n1": (GUEST,), "n2": (OTHER,)})
+    orders_of(hub).planned({"n1": (GUEST,), "n2": (OTHER,)})
     assert [list(order.shares) for order in one.orders()] == [[GUEST]]
     assert [list(order.shares) for order in two.orders()] == [[OTHER]]
 
 
 def test_what_did_not_change_is_not_said_again(hub):
     node = Node(hub, "n1")
-    hub.shares.planned({"n1": (GUEST,)})
+    orders_of(hub).planned({"n1": (GUEST,)})
     first = node.orders()
-    hub.shares.planned({"n1": (GUEST,), "n2": (OTHER,)})
+    orders_of(hub).planned({"n1": (GUEST,), "n2": (OTHER,)})
     assert node.orders() == []
-    hub.shares.planned({})
+    orders_of(hub).planned({})
     (last,) = node.orders()
     assert list(last.shares) == []
     assert last.sequence > first[0].sequence
@@ -94,24 +102,24 @@ def test_what_did_not_change_is_not_said_again(hub):
 
 def test_leases_are_renewed_while_plans_come(hub, clock):
     node, idle = Node(hub, "n1"), Node(hub, "n2")
-    hub.shares.planned({"n1": (GUEST,)})
+    orders_of(hub).planned({"n1": (GUEST,)})
     (first,) = node.orders()
     idle.orders()
-    hub.shares.renew()
+    orders_of(hub).renew()
     (again,) = node.orders()
     assert again == first
     assert again.lease_ms == LEASE_S * 1000
     assert idle.orders() == []
     clock.s += PLAN_S + 1
-    hub.shares.renew()
+    orders_of(hub).renew()
     assert node.orders() == []
 
 
 def test_an_agent_that_comes_back_is_told_again(hub):
     node = Node(hub, "n1")
-    hub.shares.planned({"n1": (GUEST,)})
+    orders_of(hub).planned({"n1": (GUEST,)})
     hub.left(node.agent)
-    hub.shares.renew()
+    orders_of(hub).renew()
     node.orders()
     again = Node(hub, "n1")
     assert [list(order.shares) for order in again.orders()] == [[GUEST]]
@@ -121,12 +129,12 @@ def test_an_agent_that_comes_back_is_told_again(hub):
 
 def test_an_agent_that_keeps_no_shares_is_left_alone(hub):
     node = Node(hub, "n1", takes_shares=False)
-    hub.shares.planned({"n1": (GUEST,)})
-    hub.shares.renew()
+    orders_of(hub).planned({"n1": (GUEST,)})
+    orders_of(hub).renew()
     assert node.orders() == []
-    assert hub.shares.nodes == frozenset()
+    assert orders_of(hub).nodes == frozenset()
     Node(hub, "n2")
-    assert hub.shares.nodes == {"n2"}
+    assert orders_of(hub).nodes == {"n2"}
 
 
 # ---------------------------------------------------------------- plans
@@ -175,22 +183,22 @@ def test_readings_of_a_job_over_its_nodes(hub, clock):
     one, two = Node(hub, "n1"), Node(hub, "n2")
     one.says(use(cpu_s=10, cpus=2, memory_mib=100, peak_memory_mib=150, memory_pressure=0.25))
     two.says(use(node="n2", cpu_s=5, cpus=1, memory_mib=200, peak_memory_mib=200, pressure=0.5))
-    found = hub.readings.of("8", ["n1", "n2", "n3"])
+    found = readings_of(hub).of("8", ["n1", "n2", "n3"])
     assert (found.cpu_s, found.cpus, found.memory_mib, found.peak_mib) == (15, 3, 200, 200)
     assert (found.pressure, found.nodes, found.method) == (0.5, 2, "")
     force = pb.ShareInForce(share=GUEST, method="cgroup-v2")
     hub.report(one.agent, pb.AgentReport(shares=pb.SharesInForce(sequence=1, shares=[force])))
-    assert hub.readings.of("8", ["n1"]).method == "cgroup-v2"
-    assert hub.readings.of("8", ["n7"]) is None
+    assert readings_of(hub).of("8", ["n1"]).method == "cgroup-v2"
+    assert readings_of(hub).of("8", ["n7"]) is None
     clock.s += STALE_S + 1
-    assert hub.readings.of("8", ["n1", "n2"]) is None
+    assert readings_of(hub).of("8", ["n1", "n2"]) is None
 
 
 def test_a_job_that_is_not_read_any_more_is_forgotten(hub):
     node = Node(hub, "n1")
     node.says(use(cpu_s=10))
     node.says(use(job="9", cpu_s=1))
-    assert hub.readings.of("8", ["n1"]) is None
+    assert readings_of(hub).of("8", ["n1"]) is None
 
 
 def test_lies_and_nonsense_are_dropped(hub):
@@ -201,23 +209,23 @@ def test_lies_and_nonsense_are_dropped(hub):
         {"memory_pressure": 7.0},
     ):  # fmt: skip
         node.says(use(**values))
-        assert hub.readings.of("8", ["n1"]).cpu_s == 10
+        assert readings_of(hub).of("8", ["n1"]).cpu_s == 10
     node.says(use(node="n2", cpu_s=5))
-    assert hub.readings.of("8", ["n2"]) is None
+    assert readings_of(hub).of("8", ["n2"]) is None
 
 
 def test_cpu_time_goes_on_when_an_agent_counts_anew(hub):
     node = Node(hub, "n1")
     for seen, expected in ((10, 10), (2, 12), (3, 13), (1, 14)):
         node.says(use(cpu_s=seen))
-        assert hub.readings.of("8", ["n1"]).cpu_s == expected
+        assert readings_of(hub).of("8", ["n1"]).cpu_s == expected
 
 
 def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
     running = [a_running_job((0, 1), id="8"), a_running_job((2,), id="9")]
     world = a_snapshot(nodes=3, running=running, now_s=1000)()
     names = world.nodes.names
-    assert used(world, hub.readings, hub.shares.nodes) is world
+    assert used(world, readings_of(hub), orders_of(hub).nodes) is world
     node = Node(hub, *names)
     both = [
         pb.JobUse(job="8", node=names[row], cpu_s=10, cpus=1.5, memory_mib=5, peak_memory_mib=7)
@@ -226,14 +234,14 @@ def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
     powers = [pb.NodePower(node=name, memory_pressure=0.25) for name in names]
     node.says(pb.Use(nodes=powers, jobs=both))
     clock.s += 3
-    found = used(world, hub.readings, hub.shares.nodes).running
+    found = used(world, readings_of(hub), orders_of(hub).nodes).running
     columns = found.cpu_s, found.busy_cpus, found.peak_mib, found.memory_stall, found.measured_s
     assert [column.tolist() for column in columns] == [
         [20, -1], [3, -1], [7, 0], [0.25, -1], [997, 0],
     ]  # fmt: skip
-    assert used(world, hub.readings, {names[0]}).running.cpu_s.tolist() == [-1, -1]
+    assert used(world, readings_of(hub), {names[0]}).running.cpu_s.tolist() == [-1, -1]
     node.says(pb.Use(nodes=powers, jobs=both[:1]))  # its processes have left the second node
-    found = used(world, hub.readings, hub.shares.nodes).running
+    found = used(world, readings_of(hub), orders_of(hub).nodes).running
     assert (found.cpu_s[0], found.busy_cpus[0]) == (20, 1.5)
 
 
@@ -244,7 +252,7 @@ def test_a_node_without_processes_of_a_job_counts_as_unused_while_its_agent_repo
     one, two, three = (Node(hub, name) for name in names)
 
     def read():
-        found = used(world, hub.readings, hub.shares.nodes).running
+        found = used(world, readings_of(hub), orders_of(hub).nodes).running
         return found.cpu_s.tolist(), found.busy_cpus.tolist(), found.measured_s.tolist()
 
     unknown = [-1, -1], [-1, -1], [0, 0]
@@ -257,7 +265,7 @@ def test_a_node_without_processes_of_a_job_counts_as_unused_while_its_agent_repo
     clock.s += 2
     two.says(idle(names[1]))
     assert read() == ([10, -1], [1, -1], [998, 0])
-    assert hub.readings.of("8", list(names[:2])).progress == 0.5
+    assert readings_of(hub).of("8", list(names[:2])).progress == 0.5
     clock.s += STALE_S - 1
     one.says(use(node=names[0], cpu_s=11, cpus=1))
     assert read()[0] == [11, -1]
@@ -277,7 +285,7 @@ def test_what_a_job_has_used_on_a_node_stays_after_its_step_there(hub):
     one, two = (Node(hub, name) for name in names)
 
     def read(world=world):
-        found = used(world, hub.readings, hub.shares.nodes).running
+        found = used(world, readings_of(hub), orders_of(hub).nodes).running
         return found.cpu_s.tolist(), found.busy_cpus.tolist(), found.peak_mib.tolist()
 
     one.says(use(node=names[0], cpu_s=1, cpus=0.5, memory_mib=5, peak_memory_mib=5))

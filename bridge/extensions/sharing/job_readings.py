@@ -22,7 +22,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.model.readings import JobReading
 from bridge.rpc.pb import agent_pb2 as pb
 
 STALE_S: Final = 30.0
@@ -31,6 +30,38 @@ MAX_JOBS: Final = 1024
 _MAX_CPUS: Final = 1e6
 _MAX_CPU_S: Final = 1e12
 _MAX_MIB: Final = 1 << 40
+
+
+@dataclass(frozen=True)
+class JobReading:
+    """The last readings of a job, over all its nodes.
+
+    Attributes:
+        cpu_s: CPU time since its start, over all nodes that are known, s; -1: not known.
+        cpus: CPUs in use, the mean since the reading before, over those nodes; -1: not known.
+        memory_mib: in use, the largest of its nodes.
+        peak_mib: the most it has used on any node; 0: not known.
+        pressure: share of the last 10 s in which some task waited for memory, in [0, 1], the
+            largest of its nodes: of the job where the kernel counts it, else of the machine; -1:
+            not known.
+        age_s: the age of the oldest of these readings.
+        nodes: the number of its nodes with readings, those on which it uses nothing included.
+        unused: nodes on which it has no process.
+        progress: share of its work that is done, in [0, 1], as the job tells it; -1: it does not.
+        method: how its CPU share is kept: cgroup-v1, cgroup-v2, priorities (which keep no quota);
+            empty: it is not.
+    """
+
+    cpu_s: float
+    cpus: float
+    memory_mib: int
+    peak_mib: int
+    pressure: float
+    age_s: float
+    nodes: int
+    progress: float = -1.0
+    method: str = ""
+    unused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

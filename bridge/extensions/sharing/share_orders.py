@@ -13,29 +13,18 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.pb import agent_pb2 as pb
 
 LEASE_S: Final = 6.0
-RENEW_S: Final = 2.0
 PLAN_S: Final = 30.0
 
 Shares = Mapping[str, tuple[pb.Share, ...]]
 """By node."""
-
-
-class OrderedAgent(Protocol):
-    """An agent, as far as orders go."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]: ...
-
-    @property
-    def send(self) -> Callable[[pb.AgentOrder], None]:
-        """Sends an order; never waits."""
 
 
 class ShareOrders:
@@ -50,19 +39,19 @@ class ShareOrders:
         self._clock = clock
         self._lock = threading.Lock()
         self._sequence = itertools.count(1)
-        self._agents: dict[int, OrderedAgent] = {}
+        self._agents: dict[int, AgentStream] = {}
         self._sent: dict[int, tuple[int, tuple[pb.Share, ...]]] = {}
         self._shares: Shares | None = None
         self._planned_s = float("-inf")
 
-    def arrived(self, agent: OrderedAgent) -> None:
+    def arrived(self, agent: AgentStream) -> None:
         """Adds an agent that keeps shares."""
         with self._lock:
             self._agents[id(agent)] = agent
             self._sent.pop(id(agent), None)
             self._tell([agent])
 
-    def left(self, agent: OrderedAgent) -> None:
+    def left(self, agent: AgentStream) -> None:
         """Its stream has ended."""
         with self._lock:
             self._agents.pop(id(agent), None)
@@ -90,7 +79,7 @@ class ShareOrders:
                 if shares:
                     self._send(self._agents[key], sequence, shares)
 
-    def _tell(self, agents: Iterable[OrderedAgent]) -> None:
+    def _tell(self, agents: Iterable[AgentStream]) -> None:
         if self._shares is None:
             return
         for agent in agents:
@@ -103,7 +92,7 @@ class ShareOrders:
             self._send(agent, sequence, wanted)
 
     @staticmethod
-    def _send(agent: OrderedAgent, sequence: int, shares: tuple[pb.Share, ...]) -> None:
+    def _send(agent: AgentStream, sequence: int, shares: tuple[pb.Share, ...]) -> None:
         message = pb.Shares(sequence=sequence, lease_ms=round(LEASE_S * 1000), shares=shares)
         agent.send(pb.AgentOrder(shares=message))
 
