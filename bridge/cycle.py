@@ -8,7 +8,6 @@ from bridge.cycle_view import CycleUnderWay
 from bridge.errors import InvalidPlan
 from bridge.extension_packages import active_stages
 from bridge.extensions.elastic.replan import QueueReplan
-from bridge.extensions.sharing.shared_plan import with_shared
 from bridge.model.coscheduling import guests_counted_once
 from bridge.model.plan import Plan
 from bridge.model.rules.resize_limits import bounded
@@ -23,7 +22,6 @@ from bridge.planning.prediction.apply_predictions import (
 )
 from bridge.planning.queue.time_windows import eligible_first
 from bridge.ports import (
-    NOTHING_SHARED,
     Context,
     Environment,
     JointPlacer,
@@ -78,7 +76,7 @@ def run_cycle(
     """
     context = Context(site, state, random, environment or Environment())
     snapshot = guests_counted_once(bounded(snapshot, site.resizes))
-    extensions = active_stages(snapshot, left_out)
+    extensions = active_stages(snapshot, policy, left_out)
 
     # 1. Predict: how long will each job run? Used only where an underestimate is safe.
     predicting = policy.predict.predict(snapshot, context)
@@ -107,7 +105,9 @@ def run_cycle(
         snapshot, predicted, prediction is not None, policy, order, preference, context
     )
     planned = policy.reshape.reshape(predicted, order, planned, replan, context)
-    cycle = CycleUnderWay(snapshot, predicted, prediction, context, changes=planned.plan)
+    cycle = CycleUnderWay(
+        snapshot, predicted, prediction, policy, order, preference, context, planned.plan
+    )
 
     # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
@@ -116,22 +116,17 @@ def run_cycle(
             cycle.world(), planned, policy.place, site, context.rng
         )
 
-    # 7. Share: which jobs share nodes, and under which quotas?
-    shared = policy.share.share(cycle.world, planned.plan, context)
-    if shared is not NOTHING_SHARED:
-        planned = with_shared(planned, shared, cycle.is_legal, replan)
-
-    # 8. Extensions: what else goes with this plan?
+    # 7. Extensions: what else goes with this plan?
     for extension in extensions:
         planned = extension.after_plan(planned, cycle)
     plan = planned.plan
 
-    # 9. Check every plan. Starts must be legal under the full time limits, too.
+    # 8. Check every plan. Starts must be legal under the full time limits, too.
     if violations := cycle.violations_of(plan):
         raise InvalidPlan(policy.name, violations)
     if prediction is not None:
         plan = with_prediction_notes(plan, prediction)
-    learnt = {**predicting.learnt, **planned.learnt, **shared.learnt}
+    learnt = {**predicting.learnt, **planned.learnt}
     if learnt or planned.promises is not state.promises:
         state = State(planned.promises, {**state.learnt, **learnt})
     return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))

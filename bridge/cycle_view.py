@@ -6,12 +6,15 @@ See `bridge.extensions.port.CycleView`.
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bridge.check.legality import Violation, check
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.plan import Plan, planned_world
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import starts_with_limits
-from bridge.ports import Context
+from bridge.ports import Context, Planned, Policy, Preference
 
 
 @dataclass(slots=True)
@@ -21,12 +24,17 @@ class CycleUnderWay:
     Attributes:
         predicted: the same with predicted times.
         prediction: None: jobs are planned with their time limits.
+        order: of the jobs, by the order stage.
+        preference: how nodes are chosen.
         changes: the plan whose changes of widths the rows are planned around.
     """
 
     snapshot: Snapshot
     predicted: Snapshot
     prediction: Prediction | None
+    policy: Policy
+    order: NDArray[np.int64]
+    preference: Preference
     context: Context
     changes: Plan
     _worlds: list[Snapshot] = field(default_factory=list)
@@ -41,6 +49,10 @@ class CycleUnderWay:
                 )
             )
         return self._worlds[0]
+
+    def planned_again(self, world: Snapshot) -> Planned:
+        """Plans the same queue in another world."""
+        return self.policy.plan.plan(world, self.order, self.preference, self.context)
 
     def violations_of(self, plan: Plan) -> tuple[Violation, ...]:
         """Returns what is illegal about a plan; its starts also under the full time limits."""

@@ -7,7 +7,7 @@ Where two packages use a name, the one whose entry point comes first by value wi
 
 import dataclasses
 import graphlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,12 +19,13 @@ from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
 from bridge.extensions.port import CycleView, Extension, Face, Stages
 from bridge.extensions.service_port import SiteRules
+from bridge.model.job import has_value
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import NOTHING_SHARED, Context, Planned, Preference, Shared
+from bridge.ports import NoStage, Planned, Policy, Preference
 
 GROUP: Final = "schedbridge.extensions"
 
@@ -95,9 +96,8 @@ def _check(name: str, extension: Extension) -> None:
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
-        extension.stages, extension.fallback, extension.share, extension.check, extension.wire,
-        extension.rules, extension.gauges, extension.meter, extension.operators, extension.agents,
-        extension.memory,
+        extension.stages, extension.fallback, extension.check, extension.wire, extension.rules,
+        extension.gauges, extension.meter, extension.operators, extension.agents, extension.memory,
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
@@ -163,28 +163,38 @@ def _check_rules(rules: SiteRules) -> None:
 
 
 def active_stages(
-    snapshot: Snapshot, left_out: Collection[str] = ()
+    snapshot: Snapshot, policy: Policy | None = None, left_out: Collection[str] = ()
 ) -> tuple["StagesInCycle", ...]:
-    """Returns the stages of the extensions that have a part in the snapshot, in their order.
+    """Returns the stages of the active extensions, in their order.
 
     Args:
+        policy: of the cycle; None: outside of cycles.
         left_out: extensions that do not act in this cycle.
     """
-    if snapshot.nodes.parts is NO_PARTS:
-        return ()
-    return tuple(
-        StagesInCycle(name, extension.stages)
-        for name, extension in installed().by_name.items()
-        if name in snapshot.nodes.parts and extension.stages is not None and name not in left_out
-    )
+    found, parts = list[StagesInCycle](), snapshot.nodes.parts
+    for name, extension in installed().by_name.items():
+        stage = extension.stage
+        if extension.stages is None or name in left_out:
+            continue
+        is_chosen = policy and stage and not isinstance(getattr(policy, stage), NoStage)
+        has_part = parts is not NO_PARTS and name in parts
+        if is_chosen or has_part or has_value(snapshot.running, extension.marks):
+            found.append(StagesInCycle(name, extension.stages, acts_for_policy=bool(stage)))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
 class StagesInCycle:
-    """The stages of an active extension; whatever they raise names it."""
+    """The stages of an active extension; whatever they raise names it.
+
+    Attributes:
+        acts_for_policy: in a stage of policies. What it raises is then the policy's, and it is
+            never left out.
+    """
 
     name: str
     face: Face[Stages]
+    acts_for_policy: bool = False
 
     def bounds(self, snapshot: Snapshot, site: Site) -> Sequence[WeightedBound]:
         """See `Stages.bounds`."""
@@ -208,6 +218,8 @@ class StagesInCycle:
         except Overtime:
             raise
         except Exception as error:  # a stranger's code
+            if self.acts_for_policy:
+                raise
             raise ExtensionError(self.name, f"{type(error).__name__}: {error}") from error
 
 
@@ -232,14 +244,6 @@ def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]
         if part is not None and part.binds_starts and extension.stages is not None:
             found += StagesInCycle(name, extension.stages).bounds(snapshot, site)
     return tuple(found)
-
-
-def shared_by_extension(world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-    """Returns what an extension decides on jobs that share nodes under a policy without sharing."""
-    for extension in installed().by_name.values():
-        if extension.share is not None:
-            return extension.share.made().share(world, plan, context)
-    return NOTHING_SHARED
 
 
 def broken_rows(world: Any, site: Site) -> Iterator[tuple[int, str]]:

@@ -8,20 +8,21 @@
 | place | which nodes are preferred? | bridge/policies/place |
 | plan | when and where does each job start? | bridge/policies/plan |
 | reshape | which running jobs grow or shrink? | bridge/policies/reshape |
-| share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
+| share | which jobs share nodes, and under which CPU quotas? | bridge/extensions/sharing |
 
-Four ports are optional: a place policy may also be a `JointPlacer`, which improves placements, and
-may state that it ranks nodes by size alone (`RanksBySize`); a plan policy may state the conditions
-of its plans (`HasConditions`); and a reshape policy may state that it needs no initial plan
-(`PlansItself`).
+The stage `share` is an extension's (`bridge.extensions.port.Extension.stage`), which says what it
+must implement. Four ports are optional: a place policy may also be a `JointPlacer`, which improves
+placements, and may state that it ranks nodes by size alone (`RanksBySize`); a plan policy may state
+the conditions of its plans (`HasConditions`); and a reshape policy may state that it needs no
+initial plan (`PlansItself`).
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What the next cycle needs is returned
-(`Planned.promises`, and `learnt` of `Predicted`, `Planned` and `Shared`) and becomes the next
+(`Planned.promises`, and `learnt` of `Predicted` and `Planned`) and becomes the next
 `State` if the plan is legal.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -31,11 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Alarm
-from bridge.model.coscheduling import NO_REQUEUES, GuestStart, Requeues
 from bridge.model.decisions.answer import Answer, Dispatched
-from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
 from bridge.model.decisions.prediction import Prediction
-from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.hop_tree import HopTree, NodeSets
@@ -44,7 +42,6 @@ from bridge.model.plan import Plan
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
-from bridge.units import NEVER
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -440,50 +437,13 @@ _SAYING: dict[type, bool] = {}
 
 
 @dataclass(frozen=True)
-class Shared:
-    """The output of a share stage.
-
-    Attributes:
-        quotas: quotas of guests that run, and of `guests`, by job id.
-        requeues: guests that go back to the queue.
-        extensions: hosts whose time limits are lengthened.
-        learnt: as in `Predicted`.
-        again_s: when it wants to be asked again, event or not; NEVER: only after events.
-        guests: that are to start, best first, on different hosts. Those that break a rule are left
-            out.
-        delays: guests may delay planned starts of others: the queue is planned again around them
-            where they would break a rule otherwise. Then no guest is of a job with several rows.
-    """
-
-    quotas: Quotas = NO_QUOTAS
-    requeues: Requeues = NO_REQUEUES
-    extensions: Extensions = NO_EXTENSIONS
-    learnt: Mapping[str, Learnt] = field(default_factory=dict)
-    again_s: int = NEVER
-    guests: Sequence[GuestStart] = ()
-    delays: bool = False
-
-
-NOTHING_SHARED = Shared()
-
-
-class SharePolicy(Protocol):
-    """Decides which jobs share nodes."""
-
-    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Decides on guests: those that start, and those that run.
-
-        Args:
-            world: gives the cluster with running jobs resized as the plan says.
-
-        Raises:
-            PolicyError: the policy failed; the cycle falls back to the conservative plan.
-        """
+class NoStage:
+    """In place of an algorithm: the policy leaves the stage of an extension out."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """One implementation per stage, ready to run."""
+    """One implementation per stage, ready to run; that of an extension's may be a `NoStage`."""
 
     name: str
     order: OrderPolicy
@@ -491,7 +451,7 @@ class Policy:
     place: PlacePolicy
     predict: PredictPolicy
     reshape: ReshapePolicy
-    share: SharePolicy
+    share: object
 
 
 Decide = Callable[[Snapshot], Plan]

@@ -13,8 +13,9 @@ Terms
             under its own name (`bridge.model.parts`): a frozen dataclass.
     face    a class without arguments that serves one side of the program. Its module is imported
             when it is first needed, so the cycle never imports what an extension does on the wire.
-    active  of an extension in a cycle: a table of the snapshot has its part; for `bounds`: the
-            rules of the site have it.
+    active  of an extension in a cycle: a table of the snapshot has its part, a running job has a
+            value in one of its columns (`marks`), or the policy has an algorithm for its stage; for
+            `bounds`: the rules of the site have its part.
 
 Rules
     1. Of an extension that is not active, no face is made and no code runs.
@@ -44,7 +45,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import Context, Planned, Preference, SharePolicy
+from bridge.ports import Context, Planned, Policy, Preference
 
 T = TypeVar("T")
 
@@ -76,30 +77,45 @@ class CycleView(Protocol):
 
     Attributes:
         predicted: the snapshot, with predicted times.
+        policy: in force; an extension that acts in a stage of policies finds the algorithm there.
         context: site rules, state, random numbers and a solver.
     """
 
     predicted: Snapshot
+    policy: Policy
     context: Context
 
     def world(self) -> Snapshot:
         """The snapshot that the rows of the plan are planned around."""
 
+    def planned_again(self, world: Snapshot) -> Planned:
+        """The plan of the same queue in another world with the same waiting jobs."""
 
-class Stages(Protocol):
-    """What an extension does when it is active: with each report, and in each cycle."""
+    def is_legal(self, plan: Plan) -> bool:
+        """Whether a plan keeps all rules."""
+
+
+class Stages:
+    """What an extension does when it is active: with each report, and in each cycle.
+
+    The stages of an extension are derived from these, which do nothing.
+    """
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """The report as it is to be planned and explained, e.g. with more reservations."""
+        return snapshot
 
-    def bounds(self, snapshot: Snapshot, site: Site) -> Sequence[WeightedBound]:
+    def bounds(self, snapshot: Snapshot, site: Site) -> Sequence[WeightedBound]:  # noqa: ARG002
         """Bounds on sums that no start may exceed, by the extension's part of the site's rules."""
+        return ()
 
-    def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:
+    def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:  # noqa: ARG002
         """The preference of the place policy, or one that ranks nodes otherwise."""
+        return preference
 
-    def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:
+    def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:  # noqa: ARG002
         """The plan with the extension's part, if it has decided anything."""
+        return planned
 
 
 class Fallback(Protocol):
@@ -137,10 +153,11 @@ class Extension:
         nodes: type of its part of `NodeTable`: columns with a row for each node.
         plan: type of its part of a `Plan`.
         site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
+        stage: the stage of policies that it acts in, one of `bridge.model.policy.STAGES`. If it
+            fails, then the policy has failed.
+        marks: columns of running jobs; where one has a value, the extension is active.
         fallback: what it decides if no policy has a plan.
         keeps: names in `State.learnt` that are kept when what was learnt is discarded.
-        share: decides in the stage `share` where a policy has no algorithm for it but jobs share
-            nodes: those that a former policy has left.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which makes its part of a `Site`.
@@ -157,10 +174,11 @@ class Extension:
     nodes: type | None = None
     plan: type | None = None
     site: type | None = None
+    stage: str = ""
+    marks: tuple[str, ...] = ()
     stages: Face[Stages] | None = None
     fallback: Face[Fallback] | None = None
     keeps: tuple[str, ...] = ()
-    share: Face[SharePolicy] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
     rules: Face[SiteRules] | None = None

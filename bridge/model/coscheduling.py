@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import RunningTable, left_out_of
+from bridge.model.job import RunningTable, has_value
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
 from bridge.model.snapshot import Snapshot
@@ -70,20 +70,8 @@ NO_REQUEUES: Final = Requeues()
 
 
 def has_guests(running: RunningTable) -> bool:
-    """Whether any job is a guest; of the same column again at once."""
-    column = running.host_id
-    if column is left_out_of(running)["host_id"]:
-        return False
-    for known, result in _results:
-        if known is column:
-            return result
-    result = bool(column.any())
-    _results[:] = [(column, result), *_results[:1]]
-    return result
-
-
-_results: list[tuple[NDArray[np.object_], bool]] = []
-"""The last two: one cycle asks many times for the same columns."""
+    """Whether any job is a guest."""
+    return has_value(running, ("host_id",))
 
 
 def pairs(running: RunningTable) -> dict[int, int]:

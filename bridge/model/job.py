@@ -6,7 +6,7 @@ once for each task there. With `tasks` 0 a job needs only `per_node` on each of 
 otherwise its nodes together must hold the tasks, at least one each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -444,6 +444,25 @@ def _running_left_out(n_running: int, n_resources: int) -> dict[str, NDArray[Any
 def left_out_of(running: RunningTable) -> Mapping[str, NDArray[Any]]:
     """The columns that `RunningTable.of_columns` fills in if they are left out, of this length."""
     return _running_left_out(len(running), running.use.shape[1])
+
+
+def has_value(running: RunningTable, names: Iterable[str]) -> bool:
+    """Whether any job has a value in one of these columns; of the same column again at once."""
+    for name in names:
+        column, usual = getattr(running, name), left_out_of(running)[name]
+        if column is usual:
+            continue
+        result = next((result for known, result in _results if known is column), None)
+        if result is None:
+            result = bool((column != usual).any())
+            _results[:] = [(column, result), *_results[:1]]
+        if result:
+            return True
+    return False
+
+
+_results: list[tuple[NDArray[Any], bool]] = []
+"""The last two: one cycle asks many times for the same columns."""
 
 
 @dataclass(frozen=True)

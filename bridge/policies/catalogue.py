@@ -45,10 +45,7 @@ PACKAGE: Final = PolicyPackage(
             "malleable": _here("reshape.malleable:LentNodes"),
             "power-plan": _here("reshape.power_plan:PowerPlan"),
         },
-        "share": {
-            "none": _here("share.none:NoSharing"),
-            "pairs": Algorithm("bridge.extensions.sharing.pairs:Pairs"),
-        },
+        "share": {"none": Algorithm("bridge.ports:NoStage")},
     },
     presets=(
         preset(DEFAULT, "slurm", "conservative", "best-fit"),
@@ -71,7 +68,6 @@ PACKAGE: Final = PolicyPackage(
         ),
         preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
         preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
-        preset("pairs", "fcfs", "easy", "sequential", share="pairs"),
     ),
     summaries={
         DEFAULT: "Slurm's priorities; every job has a planned start",
@@ -84,6 +80,5 @@ PACKAGE: Final = PolicyPackage(
         "recommended": "short mean waits; no class of jobs should wait much longer than under easy",
         "malleable": "as conservative; running malleable jobs lend nodes to waiting jobs",
         "power-plan": "as malleable, within a power corridor",
-        "pairs": "as easy; jobs that consent share nodes, within a bound on their slowdown",
     },
 )

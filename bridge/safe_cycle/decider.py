@@ -228,7 +228,8 @@ class Decider:
     def _conservatively(self, snapshot: Snapshot, over: Callable[[], bool]) -> _Tried:
         """The conservative plan; without extensions if there is none with them."""
         net = self._careful(snapshot, _Attempt(self._conservative, net=True), over)
-        active = frozenset(stages.name for stages in active_stages(snapshot))
+        stages = active_stages(snapshot)
+        active = frozenset(each.name for each in stages if not each.acts_for_policy)
         if net.result is not None or not active:
             return net
         _log.error("%s; planned without extensions", _one_line(str(net.problem)))

@@ -9,7 +9,7 @@
 
 from dataclasses import replace
 
-from bridge.extensions.port import CycleView
+from bridge.extensions.port import CycleView, Stages
 from bridge.extensions.power.awake import awake_first
 from bridge.extensions.power.changes import with_changes
 from bridge.extensions.power.closing import with_powered_off
@@ -22,7 +22,7 @@ from bridge.model.weighted_bound import WeightedBound
 from bridge.ports import Planned, Preference
 
 
-class PowerStages:
+class PowerStages(Stages):
     """The extension's stages; see `bridge.extensions.port.Stages`."""
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that share nodes: what is known about a host, and how a CPU quota for its guest is chosen.
 
-`EXTENSION` is what the entry point names. The cycle still imports which guests go with a plan
-(`shared_plan.py`); docs/design/0012-extensions.md says what comes here next. Imports the port,
-planning and the model; `operators.py` and `commands/` also rpc. Start with `slots.py` (who may
-share), then `pairs.py`; `learner.py` says how quotas are learnt from experts.
+`EXTENSION` and the `PACKAGE` in `policies.py` are what entry points name; what comes here next:
+docs/design/0012-extensions.md. Imports the port, planning and the model; `agents.py`,
+`operators.py` and `commands/` also rpc. Start with `slots.py` (who may share), then `pairs.py`;
+`learner.py` says how quotas are learnt from experts.
 """
 
 from typing import Final
@@ -16,7 +16,9 @@ EXTENSION: Final = Extension(
     NAME,
     after=("elastic", "topology"),
     site=SharingRules,
-    share=Face("bridge.extensions.sharing.former_guests:FormerGuests"),
+    stage="share",
+    marks=("host_id",),
+    stages=Face("bridge.extensions.sharing.stages:SharingStages"),
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
     operators=Face("bridge.extensions.sharing.operators:SharingOperators"),

@@ -8,17 +8,18 @@ from collections.abc import Callable
 
 from bridge.extensions.sharing.orders import Orders, floors
 from bridge.extensions.sharing.slots import Slots
+from bridge.extensions.sharing.stage_share import Shared
 from bridge.extensions.sharing.switch import off_since_s, send_away
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Context, Shared
+from bridge.ports import Context
 
 
 class FormerGuests:
-    """Starts no guest; see `bridge.extensions.port.Extension.share`."""
+    """Starts no guest."""
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Returns orders for running guests; see `bridge.ports.SharePolicy`."""
+        """Returns orders for running guests; see `SharePolicy`."""
         snapshot = world()
         if off_since_s(context.state) is None:
             return Shared(quotas=floors(snapshot))

@@ -71,6 +71,7 @@ from bridge.extensions.sharing.safety import short_of_memory
 from bridge.extensions.sharing.seen import is_measured
 from bridge.extensions.sharing.slots import Guest, Host, Slots
 from bridge.extensions.sharing.slowdown import CPU_MS, PROGRESS, SHORT, UNITS, Rate
+from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
 from bridge.model.coscheduling import GuestStart, has_guests
 from bridge.model.decisions.extensions import NO_EXTENSIONS
 from bridge.model.decisions.quotas import MIN_WEIGHT
@@ -79,7 +80,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.coscheduling import sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.ports import Context
 from bridge.units import NEVER
 
 NAME: Final = PAIRS
@@ -138,7 +139,7 @@ class Pairs:
             raise ConfigError("watch_s", "must lie between 1 and 600")
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
+        """Learns, guides guests and starts some; see `SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, spares_head=True)
         running = snapshot.running

@@ -54,13 +54,14 @@ from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.safety import keep_safe
 from bridge.extensions.sharing.seen import observed
 from bridge.extensions.sharing.slots import Slots
+from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
 from bridge.extensions.sharing.switch import off_since_s, send_away
 from bridge.model.coscheduling import has_guests, pairs
 from bridge.model.job import EndedTable, Ending
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.ports import Context
 from bridge.units import NEVER
 
 NAME: Final = ASAX
@@ -87,7 +88,7 @@ class AsaX:
             raise ConfigError("ask_again_s", "must be at least 1")
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Learns, and starts guests; see `bridge.ports.SharePolicy`."""
+        """Learns, and starts guests; see `SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, delays=True)
         if not slots.open and not has_guests(snapshot.running):

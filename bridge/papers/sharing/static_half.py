@@ -25,12 +25,13 @@ from bridge.extensions.sharing import left_hosts
 from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.safety import keep_safe
 from bridge.extensions.sharing.slots import Slots
+from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
 from bridge.extensions.sharing.switch import off_since_s, send_away
 from bridge.model.coscheduling import has_guests
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.ports import Context
 from bridge.units import NEVER
 
 _HALF = 0.5
@@ -41,7 +42,7 @@ class StaticHalf:
     """Half of the CPUs for every guest."""
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Starts guests, first fit; see `bridge.ports.SharePolicy`."""
+        """Starts guests, first fit; see `SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, delays=True)
         if not slots.open and not has_guests(snapshot.running):

@@ -13,11 +13,12 @@ from bridge import extension_packages
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, InvalidPlan
 from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
-from bridge.extensions.port import Extension, Face
+from bridge.extensions.port import Extension, Face, Stages
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.ports import Shared, State
+from bridge.ports import NoStage, State
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_snapshot
 from schedbridge_contracts.sharing import a_guest, a_host, a_world
@@ -145,21 +146,59 @@ def test_an_active_one_sees_the_report_and_acts_before_and_after_the_plan(painte
     assert not plan.only_rows
 
 
-class Sharer:
-    """Decides on guests that a former policy has left."""
+class Sharer(Stages):
+    """Acts in the stage `share` of policies; fails if the plan is to be made again at `bad_s`."""
 
-    def share(self, world, plan, context):
-        return Shared(again_s=len(world().running))
+    bad_s: ClassVar[int] = NEVER
+
+    def after_plan(self, planned, cycle):
+        again_s = 1 if isinstance(cycle.policy.share, NoStage) else cycle.policy.share.again_s
+        if again_s == self.bad_s:
+            raise ValueError("bad")
+        assert cycle.is_legal(planned.plan)
+        assert len(cycle.planned_again(cycle.predicted).plan) == len(planned.plan)
+        return replace(planned, plan=replace(planned.plan, again_s=again_s))
 
 
-@pytest.mark.parametrize(("share", "again_s"), [(Face(f"{__name__}:Sharer"), 2), (None, NEVER)])
-def test_one_decides_on_guests_under_a_policy_without_sharing(monkeypatch, share, again_s):
-    there = gathered(points(other=Extension("other"), sharer=Extension("sharer", share=share)))
+@dataclass(frozen=True)
+class Again:
+    """An algorithm of a stage."""
+
+    again_s: int
+
+
+@pytest.fixture
+def sharer(monkeypatch):
+    """Makes one that acts in the stage `share` the only extension."""
+    face = Face(f"{__name__}:Sharer")
+    one = Extension("sharer", stage="share", marks=("host_id", "rigid"), stages=face)
+    there = gathered(points(other=Extension("other"), sharer=one))
     monkeypatch.setattr(extension_packages, "installed", lambda: there)
-    stage = build(PRESETS["easy"]).share
-    for running, result in (([a_host(), a_host((1,))], NEVER), ([a_host(), a_guest()], again_s)):
-        world = a_world(running)
-        assert stage.share(lambda: world, None, None).again_s == result  # noqa: B023
+    return build(PRESETS["easy"])
+
+
+def test_one_is_active_where_a_running_job_has_a_value_in_its_columns(sharer):
+    for running, again_s in (
+        ([a_host(), a_host((1,))], NEVER),
+        ([a_host(), a_guest(), a_host((1,))], 1),
+        ([a_host(), a_host((1,), rigid=True)], 1),
+    ):
+        found = run_cycle(a_world(running), NO_RULES, State(), sharer, lambda: None)
+        assert found.plan.again_s == again_s
+
+
+def test_one_is_active_where_the_policy_has_an_algorithm_of_its_stage(sharer, monkeypatch):
+    """What it raises is the policy's, as that algorithm is."""
+    policy, world = replace(sharer, share=Again(7)), a_world([a_host()], [a_job(), a_job()])
+    assert run_cycle(world, NO_RULES, State(), policy, lambda: None).plan.again_s == 7
+    assert active_stages(world) == ()
+    monkeypatch.setattr(Sharer, "bad_s", 7)
+    with pytest.raises(ValueError, match="bad"):
+        run_cycle(world, NO_RULES, State(), policy, lambda: None)
+    decider = Decider(policy)
+    plan = decider.decide(world)
+    assert plan.notes == ("fell back: policy easy: ValueError: bad",)
+    assert decider.failures == 1
 
 
 def test_one_that_is_not_active_does_nothing(painted):

@@ -1,42 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds to a plan what the share stage decides: all guests, or else as many as break no rule."""
+"""What the extension adds to a cycle: the decisions of the policy's stage `share`.
 
-from collections.abc import Callable, Sequence
+Of the guests that are to start, all do, or else as many as break no rule. Under a policy without
+that stage, guests of a former policy are held (`former_guests.py`).
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import cast
 
 from bridge.check.coscheduling import guests_running
+from bridge.extensions.port import CycleView, Stages
+from bridge.extensions.sharing.former_guests import FormerGuests
 from bridge.extensions.sharing.guest_rows import with_guests
+from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared, SharePolicy
 from bridge.model.coscheduling import GuestStart
 from bridge.model.job import Hold
-from bridge.model.plan import Plan
-from bridge.model.snapshot import Snapshot
-from bridge.ports import Context, Planned, Policy, Preference, Shared
+from bridge.ports import NoStage, Planned
 
 
-class QueueInputs(Protocol):
-    """From what the queue was planned."""
+class SharingStages(Stages):
+    """See `bridge.extensions.port.Stages`."""
 
-    predicted: Snapshot
-    policy: Policy
-    order: NDArray[np.int64]
-    preference: Preference
-    context: Context
+    def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:
+        """Adds guests, and what becomes of those that run."""
+        stage = cycle.policy.share
+        policy = FormerGuests() if isinstance(stage, NoStage) else cast(SharePolicy, stage)
+        shared = policy.share(cycle.world, planned.plan, cycle.context)
+        if shared is NOTHING_SHARED:
+            return planned
+        found = with_shared(planned, shared, cycle)
+        return replace(found, learnt={**found.learnt, **shared.learnt})
 
 
-def with_shared(
-    planned: Planned, shared: Shared, legal: Callable[[Plan], bool], queue: QueueInputs
-) -> Planned:
+def with_shared(planned: Planned, shared: Shared, cycle: CycleView) -> Planned:
     """Returns the plan with what the share stage decides, without guests that break a rule.
 
     Args:
         planned: the plan without them.
         shared: the decisions of the share stage.
-        legal: whether a plan keeps all rules.
-        queue: to plan it again, for guests that may delay others.
     """
 
     def tried(guests: Sequence[GuestStart], found: Planned) -> Planned:
@@ -53,12 +55,12 @@ def with_shared(
     def with_these(guests: Sequence[GuestStart]) -> Planned | None:
         """None: they break a rule."""
         found = tried(guests, replace(planned, plan=with_guests(planned.plan, guests)))
-        if legal(found.plan):
+        if cycle.is_legal(found.plan):
             return found
         if not shared.delays or not _may_go_beside(planned):
             return None
-        found = tried(guests, _beside(planned, guests, queue))
-        return found if legal(found.plan) else None
+        found = tried(guests, _beside(planned, guests, cycle))
+        return found if cycle.is_legal(found.plan) else None
 
     result = tried((), planned)
     if not shared.guests:
@@ -80,20 +82,20 @@ def _may_go_beside(planned: Planned) -> bool:
     return not changes and planned.promises.kept_plan is None
 
 
-def _beside(planned: Planned, guests: Sequence[GuestStart], queue: QueueInputs) -> Planned:
+def _beside(planned: Planned, guests: Sequence[GuestStart], cycle: CycleView) -> Planned:
     """The plan with these guests, and all other jobs planned again around them.
 
     Args:
         planned: whose rows the guests name; none of a job with several rows.
     """
     plan = planned.plan
-    running, _ = guests_running(queue.predicted, with_guests(plan, guests))
-    jobs = queue.predicted.jobs
+    running, _ = guests_running(cycle.predicted, with_guests(plan, guests))
+    jobs = cycle.predicted.jobs
     hold, text = jobs.hold.copy(), jobs.hold_text.copy()
     own = plan.job[[guest.row for guest in guests]]
     hold[own], text[own] = Hold.OTHER, "starts as a guest"
     world = running.with_jobs(jobs.with_columns(hold=hold, hold_text=text))
-    again = queue.policy.plan.plan(world, queue.order, queue.preference, queue.context)
+    again = cycle.planned_again(world)
     row_of = {job: row for row, job in enumerate(again.plan.job.tolist())}
     moved = [
         replace(guest, row=row_of[job]) for guest, job in zip(guests, own.tolist(), strict=True)
