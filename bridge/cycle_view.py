@@ -24,7 +24,7 @@ class CycleUnderWay:
     Attributes:
         predicted: the same with predicted times.
         prediction: None: jobs are planned with their time limits.
-        order: of the jobs, by the order stage.
+        order: rows of the jobs, as the order stage gives them.
         preference: how nodes are chosen.
         changes: the plan whose changes of widths the rows are planned around.
     """

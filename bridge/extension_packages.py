@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
-from bridge.extensions.port import CycleView, Extension, Face, Stages
+from bridge.extensions.port import CycleView, Extension, Face, Stages, Worlds
 from bridge.extensions.service_port import SiteRules
 from bridge.model.job import has_value
 from bridge.model.parts import NO_PARTS
@@ -168,7 +168,7 @@ def active_stages(
     """Returns the stages of the active extensions, in their order.
 
     Args:
-        policy: of the cycle; None: outside of cycles.
+        policy: the policy in force; None: outside of cycles.
         left_out: extensions that do not act in this cycle.
     """
     found, parts = list[StagesInCycle](), snapshot.nodes.parts
@@ -221,6 +221,11 @@ class StagesInCycle:
             if self.acts_for_policy:
                 raise
             raise ExtensionError(self.name, f"{type(error).__name__}: {error}") from error
+
+
+def has_mark(name: str, snapshot: Snapshot) -> bool:
+    """Tells whether a running job has a value in one of the columns of an extension."""
+    return has_value(snapshot.running, installed().by_name[name].marks)
 
 
 def overlaid(snapshot: Snapshot) -> Snapshot:
@@ -278,3 +283,12 @@ def broken_parts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[s
             yield "", f"has a part of the extension '{name:.60}' of another type than it should"
         else:
             yield from extension.check.made().broken(snapshot, site, plan)
+
+
+def other_worlds(snapshot: Snapshot, site: Site, plan: Plan) -> Worlds:
+    """Returns the worlds that an extension states for a plan whose parts are not broken."""
+    for name in plan.parts:
+        check = installed().by_name[name].check
+        if check is not None and (found := check.made().worlds(snapshot, site, plan)):
+            return found
+    return ()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bridge.model.parts import Parts
+
 
 def assert_alike(one, other, where=""):
     """Fails with the first place at which they differ."""
@@ -27,6 +29,10 @@ def assert_alike(one, other, where=""):
         assert len(one) == len(other), where
         for at, pair in enumerate(zip(one, other, strict=True)):
             assert_alike(*pair, f"{where}[{at}]")
+    elif isinstance(one, Parts):
+        assert one.keys() == other.keys(), where
+        for name, part in one.items():
+            assert_alike(part, other[name], f"{where}.{name}")
     elif isinstance(one, Mapping):
         assert one == other, where
     else:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Coschedule
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
 from bridge.model.rules.site import Site
@@ -124,7 +125,7 @@ def naive_sharing_problem(world, site, plan):
         if host:
             taken += running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
     for row in range(len(plan)):
-        host_id = plan.host_of(row)
+        host_id = shared_of(plan).host_of(row)
         if not host_id:
             continue
         host, job = row_of[host_id], plan.job[row]
@@ -172,10 +173,10 @@ def naive_sharing_problem(world, site, plan):
     if len(taken) != len(set(taken)):
         return "two guests on one node"
     guests = {job_id for job_id, host in zip(running.id, running.host_id, strict=True) if host}
-    starting = {jobs.id[plan.job[row]] for row in range(len(plan)) if plan.host_of(row)}
-    if not set(plan.quotas.id.tolist()) <= guests | starting:
+    starting = {jobs.id[plan.job[row]] for row in range(len(plan)) if shared_of(plan).host_of(row)}
+    if not set(shared_of(plan).quotas.id.tolist()) <= guests | starting:
         return "a quota of a job that is no guest"
     may = {job_id for job_id in guests if running.requeue[row_of[job_id]]}
-    if not set(plan.requeues.id.tolist()) <= may:
+    if not set(shared_of(plan).requeues.id.tolist()) <= may:
         return "requeued, and must not be"
     return None

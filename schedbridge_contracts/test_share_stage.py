@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.switch import NAME, turned_off
 from bridge.model.job import Coschedule
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
@@ -61,7 +62,7 @@ def test_plans_keep_the_rules_of_sharing_and_are_repeatable(share, seed):
 def test_without_rules_of_the_site_nobody_becomes_a_guest(share, seed):
     world, _ = random_sharing_world(seed)
     plan = result_of(world, NO_RULES, share).plan
-    assert not len(plan.guest_starts)
+    assert not len(shared_of(plan).guest_starts)
 
 
 @pytest.mark.parametrize("share", POLICIES.values(), ids=POLICIES)
@@ -71,9 +72,9 @@ def test_switched_off_nobody_becomes_a_guest_and_guests_go(share):
     site = with_sharing(site, replace(sharing_rules(site)[0], consent=3, partition="*"))
     off = State(learnt={NAME: turned_off(State().learnt_by(NAME), NOW_S, by_policy=False)})
     plan = result_of(world, site, share, off).plan
-    assert not len(plan.guest_starts)
-    assert plan.requeues.id.tolist() == ["g0"]
-    assert plan.quotas.id.tolist() == ["g0"]
+    assert not len(shared_of(plan).guest_starts)
+    assert shared_of(plan).requeues.id.tolist() == ["g0"]
+    assert shared_of(plan).quotas.id.tolist() == ["g0"]
 
 
 @pytest.mark.parametrize("share", SHARING.values(), ids=SHARING)
@@ -90,11 +91,11 @@ def test_switched_off_nobody_becomes_a_guest_and_guests_go(share):
 def test_a_guest_goes_when_the_rules_permit_it_no_longer(share, rules, host, guest):
     world = a_world([a_host(**host), a_guest(**guest)])
     both = CoschedulingRules("*", scope=Scope.ALL, consent=Coschedule.BOTH)
-    assert not len(result_of(world, with_sharing(Site(), both), share).plan.requeues)
+    assert not len(shared_of(result_of(world, with_sharing(Site(), both), share).plan).requeues)
     plan = result_of(world, with_sharing(Site(), replace(both, **rules)), share).plan
-    assert plan.requeues.id.tolist() == ["g0"]
-    assert "at present" in plan.requeues.reasons[0]
-    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+    assert shared_of(plan).requeues.id.tolist() == ["g0"]
+    assert "at present" in shared_of(plan).requeues.reasons[0]
+    assert shared_of(plan).quotas.milli_cpus_per_node.tolist() == [200]
 
 
 @pytest.mark.parametrize("share", SHARING.values(), ids=SHARING)
@@ -109,24 +110,24 @@ def test_a_guest_goes_when_the_rules_permit_it_no_longer(share, rules, host, gue
 def test_a_guest_goes_when_memory_is_short_and_pauses(share, host, guest, words):
     world = a_world([a_host(**host), a_guest(**guest)])
     found = result_of(world, SITE, share)
-    assert words in found.plan.requeues.reasons[0]
+    assert words in shared_of(found.plan).requeues.reasons[0]
     alone = a_world([a_host(busy_cpus=0.2)], [a_waiting_job(id="g0")], nodes=1)
     for seed in range(10):
         rng = np.random.default_rng(seed)
         plan = run_cycle(alone, SITE, found.state, a_policy(share), rng).plan
-        assert not len(plan.guest_starts)
+        assert not len(shared_of(plan).guest_starts)
     held = a_world([a_host(**host), a_guest(**guest, requeue=False)])
     plan = result_of(held, SITE, share).plan
-    assert not len(plan.requeues)
-    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+    assert not len(shared_of(plan).requeues)
+    assert shared_of(plan).quotas.milli_cpus_per_node.tolist() == [200]
 
 
 @pytest.mark.parametrize("share", SHARING.values(), ids=SHARING)
 @pytest.mark.parametrize("host", [{"measured_s": NOW_S - 60}, {"busy_cpus": -1.0}])
 def test_a_guest_is_at_the_floor_while_its_host_is_not_measured(share, host):
     plan = result_of(a_world([a_host(**host), a_guest()]), SITE, share).plan
-    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
-    assert not len(plan.requeues)
+    assert shared_of(plan).quotas.milli_cpus_per_node.tolist() == [200]
+    assert not len(shared_of(plan).requeues)
 
 
 @pytest.mark.parametrize("share", POLICIES.values(), ids=POLICIES)
@@ -134,8 +135,8 @@ def test_a_running_guest_always_has_a_quota(share):
     world = a_world([a_host(), a_guest()])
     _, site = random_sharing_world(0)
     plan = result_of(world, site, share).plan
-    assert plan.quotas.id.tolist() == ["g0"]
-    assert 0 < plan.quotas.milli_cpus_per_node[0] <= 4000
+    assert shared_of(plan).quotas.id.tolist() == ["g0"]
+    assert 0 < shared_of(plan).quotas.milli_cpus_per_node[0] <= 4000
 
 
 @pytest.mark.parametrize("share", POLICIES.values(), ids=POLICIES)

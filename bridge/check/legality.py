@@ -20,12 +20,12 @@ Rules
        it requested.
     8. Running jobs are resized within their own rules (`bridge.check.resizes`), also if they give
        nodes back later, and all of the above holds with their new nodes.
-    9. Guests start, run and leave by the rules of `bridge.check.coscheduling`.
+    9. The parts of extensions keep the rules of their own checks (`bridge.extensions.port`). An
+       extension may state in which other snapshots the rows must be legal instead.
    10. The rules of the site hold: limits, FreePools, protections, and licences that
        reservations hold (`bridge.check.site_rules`).
    11. A moldable job is planned on a number of nodes that it allows
        (`bridge.check.start_widths`); it counts as one that requests exactly these.
-   12. The parts of extensions keep the rules of their own checks (`bridge.extensions.port`).
 """
 
 from collections.abc import Callable
@@ -36,12 +36,6 @@ from operator import is_
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.coscheduling import (
-    as_ordinary,
-    broken_coscheduling,
-    guests_running,
-    host_cpus_free,
-)
 from bridge.check.fabrics import fabrics
 from bridge.check.features import alternatives, matching
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
@@ -49,7 +43,7 @@ from bridge.check.site_rules import broken_rules
 from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
-from bridge.extension_packages import broken_parts
+from bridge.extension_packages import broken_parts, other_worlds
 from bridge.model.coscheduling import counted_once
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.decisions.start_widths import StartWidths
@@ -121,25 +115,21 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     if (running := counted_once(snapshot.running)) is not snapshot.running:
         snapshot = snapshot.with_running(running)
     if plan.only_rows:
-        return _rows(snapshot, site, plan, snapshot)
-    found = [*_resizes(snapshot, site, plan.resizes)]
-    found += (Violation(*each) for each in broken_coscheduling(snapshot, site, plan))
-    if not found and len(plan.guest_starts):
-        found = [
-            *check(host_cpus_free(snapshot, plan), site, as_ordinary(plan)),
-            *check(*_apart(snapshot, site, plan)),
-        ]
-        return tuple(found)
+        return _rows(snapshot, site, plan)
+    broken = broken_parts(snapshot, site, plan)
+    found = [*_resizes(snapshot, site, plan.resizes), *(Violation(-1, *each) for each in broken)]
+    if not found and (worlds := other_worlds(snapshot, site, plan)):
+        return tuple(each for world, its in worlds for each in check(world, site, its))
     after = snapshot if found else resized(snapshot, plan.resizes)
     found = found or _later(after, plan)
     if found:  # the rows were planned around them
         return tuple(found)
     world = planned_world(after, NO_RESIZES, plan.returns, plan.start_widths)
-    return _rows(world, site, plan, snapshot)
+    return _rows(world, site, plan)
 
 
-def _rows(world: Snapshot, site: Site, plan: Plan, present: Snapshot) -> tuple[Violation, ...]:
-    """The rules for rows, 1 to 7 and 10, and rule 12."""
+def _rows(world: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
+    """The rules for rows, 1 to 7 and 10."""
     bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
@@ -150,13 +140,7 @@ def _rows(world: Snapshot, site: Site, plan: Plan, present: Snapshot) -> tuple[V
     if world.reservations:
         bench.reservations()
     bench.rules(site)
-    broken = broken_parts(present, site, plan)
-    return (*bench.found, *(Violation(-1, job_id, text) for job_id, text in broken))
-
-
-def _apart(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Snapshot, Site, Plan]:
-    world, others = guests_running(snapshot, plan)
-    return world, site, others
+    return tuple(bench.found)
 
 
 def permitted(

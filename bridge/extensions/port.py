@@ -125,22 +125,41 @@ class Fallback(Protocol):
         """A plan in which every job waits, with the extension's decisions."""
 
 
-class Check(Protocol):
-    """Judges plans by an extension's parts, without code of its stages."""
+Worlds = Sequence[tuple[Snapshot, Plan]]
+"""Snapshots, each with a plan that must be legal in it."""
 
-    def rows(self, world: Any, site: Site) -> Iterator[tuple[int, str]]:
+
+class Check:
+    """Judges plans by an extension's parts, without code of its stages.
+
+    The checks of an extension are derived from these, which refuse nothing.
+    """
+
+    def rows(self, world: Any, site: Site) -> Iterator[tuple[int, str]]:  # noqa: ARG002
         """Each row of a plan that breaks the extension's part of the site's rules; and a sentence.
 
         Args:
             world: a `bridge.check.amounts.CheckedAmounts`: the rows, and the running jobs.
             site: the rules, with the part.
         """
+        return iter(())
 
-    def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Each violation: the id of a job, or an empty text; and a sentence."""
+    def broken(
+        self,
+        snapshot: Snapshot,  # noqa: ARG002
+        site: Site,  # noqa: ARG002
+        plan: Plan,  # noqa: ARG002
+    ) -> Iterator[tuple[str, str]]:
+        """Each violation of the plan's part: the id of a job, or an empty text; and a sentence."""
+        return iter(())
 
-    def faults(self, snapshot: Snapshot, part: Any) -> Iterator[tuple[str, str]]:
+    def worlds(self, snapshot: Snapshot, site: Site, plan: Plan) -> Worlds:  # noqa: ARG002
+        """What must be legal in place of a plan with the part, e.g. without it; none: the plan."""
+        return ()
+
+    def faults(self, snapshot: Snapshot, part: Any) -> Iterator[tuple[str, str]]:  # noqa: ARG002
         """Fields of a recorded part that do not fit the snapshot, each with the problem."""
+        return iter(())
 
 
 @dataclass(frozen=True)

@@ -17,56 +17,14 @@ Rules
        completing jobs count with the CPUs that running jobs leave.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable, has_value
-from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
 from bridge.model.snapshot import Snapshot
-
-
-@dataclass(frozen=True)
-class GuestStart:
-    """A waiting job that is to start as a guest.
-
-    Attributes:
-        row: the row of the plan, which it replaces.
-        nodes: (n,) int32, ascending: some or all of the host's.
-        tasks: (n,) int32 on each of them; 0 for jobs without tasks.
-        partition: index of the one in which it starts.
-        end_s: now + its time limit.
-    """
-
-    row: int
-    job_id: str
-    host_id: str
-    nodes: NDArray[np.int32]
-    tasks: NDArray[np.int32]
-    partition: int
-    end_s: int
-
-
-@dataclass(frozen=True)
-class Requeues:
-    """Guests that return to the queue, as columns.
-
-    Attributes:
-        id: (n,) object (str): running guests, each once.
-        reasons: for each, a short sentence for its user.
-    """
-
-    id: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, dtype=object))
-    reasons: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-
-NO_REQUEUES: Final = Requeues()
 
 
 def has_guests(running: RunningTable) -> bool:
@@ -181,8 +139,3 @@ def _entries(running: RunningTable, row: int) -> range:
 
 def _ends_s(running: RunningTable, row: int) -> int:
     return int(running.end_s[row])
-
-
-def requeues(rows: list[tuple[str, str]]) -> Requeues:
-    """The decisions (id, reason)."""
-    return Requeues(objects(job_id for job_id, _ in rows), tuple(text for _, text in rows))

@@ -446,6 +446,12 @@ def left_out_of(running: RunningTable) -> Mapping[str, NDArray[Any]]:
     return _running_left_out(len(running), running.use.shape[1])
 
 
+def rows_by_id(running: RunningTable) -> dict[str, int]:
+    """Running jobs by their ids, without the rows of nodes that they are releasing."""
+    releasing = running.releasing.tolist()
+    return {job_id: row for row, job_id in enumerate(running.id.tolist()) if not releasing[row]}
+
+
 def has_value(running: RunningTable, names: Iterable[str]) -> bool:
     """Whether any job has a value in one of these columns; of the same column again at once."""
     for name in names:

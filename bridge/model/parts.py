@@ -39,6 +39,11 @@ class Parts(Mapping[str, Any]):
 NO_PARTS: Final = Parts({})
 
 
+def is_among_fields(kind: type) -> bool:
+    """Whether the fields of a part are written in files among those of its table or plan."""
+    return bool(getattr(kind, "among_fields", False))
+
+
 def made(parts: Mapping[str, Any]) -> Parts:
     """Returns these parts, or `NO_PARTS`: whether there are any is asked by identity."""
     return Parts(parts) if parts else NO_PARTS

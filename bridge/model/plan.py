@@ -7,10 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.coscheduling import NO_REQUEUES, Requeues
-from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
 from bridge.model.decisions.prediction import Prediction
-from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
 from bridge.model.decisions.width_reasons import WidthReason
@@ -49,13 +46,8 @@ class Plan:
             around that, too, but a later plan carries it out.
         start_widths: waiting jobs planned on other numbers of nodes than requested.
         again_s: when the policy must plan again, event or not; NEVER: only after events.
-        quotas: CPU quotas of jobs that share nodes.
         widths: why running malleable jobs change or keep their widths; empty: the policy resizes
             none.
-        host_id: (n_rows,) object (str): the running job whose guest a row starts as, on nodes
-            of the host (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
-        requeues: guests that go back to the queue.
-        extensions: hosts whose time limits are lengthened by what their guests have cost them.
         parts: what extensions have decided, by their names.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
@@ -77,11 +69,7 @@ class Plan:
     returns: Resizes = NO_RESIZES
     start_widths: StartWidths = NO_START_WIDTHS
     again_s: int = NEVER
-    quotas: Quotas = NO_QUOTAS
     widths: tuple[WidthReason, ...] = ()
-    host_id: NDArray[np.object_] | None = None
-    requeues: Requeues = NO_REQUEUES
-    extensions: Extensions = NO_EXTENSIONS
     parts: Parts = NO_PARTS
 
     def __len__(self) -> int:
@@ -123,29 +111,13 @@ class Plan:
         """Returns the tasks of one row on each of its nodes; 0 for jobs without tasks."""
         return self.tasks[self.indptr[row] : self.indptr[row + 1]]
 
-    def host_of(self, row: int) -> str:
-        """Returns the host of a row that starts as a guest; empty: it is an ordinary row."""
-        return "" if self.host_id is None else str(self.host_id[row])
-
-    @property
-    def guest_starts(self) -> NDArray[np.intp]:
-        """Rows that start as guests."""
-        if self.host_id is None:
-            return np.empty(0, dtype=np.intp)
-        rows: NDArray[np.intp] = self.host_id.nonzero()[0]
-        return rows
-
     @property
     def only_rows(self) -> bool:
-        """Whether it decides nothing but its rows: no widths, guests, limits or parts."""
+        """Whether it decides nothing but its rows: no widths and no parts."""
         return (
             self.resizes is NO_RESIZES
             and self.returns is NO_RESIZES
             and self.start_widths is NO_START_WIDTHS
-            and self.quotas is NO_QUOTAS
-            and self.host_id is None
-            and self.requeues is NO_REQUEUES
-            and self.extensions is NO_EXTENSIONS
             and self.parts is NO_PARTS
         )
 

@@ -8,25 +8,25 @@ amounts that are not negative. `bridge.check.legality` checks whether a plan is 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bridge.core import Tree
 from bridge.extension_packages import installed
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Coschedule, Ending, Hold, WidthRule
 from bridge.model.job_columns import AMOUNTS, VECTORS, Column, Unit
+from bridge.model.parts import is_among_fields
 from bridge.model.plan import Plan
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
+from bridge.model.sound_columns import (
+    MAX,
+    ColumnFault,
+    amounts,
+    indexes,
+    length,
+    offsets,
+    width,
+)
 from bridge.units import NEVER
-
-ColumnFault = tuple[str, str]
-"""Field and problem."""
-
-MAX = 1 << 53
-"""Largest amount and latest instant that is accepted; exact in every kernel."""
 
 
 def unsound(snapshot: Snapshot, plan: Plan) -> ColumnFault | None:
@@ -43,8 +43,8 @@ def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     yield from _running(snapshot)
     for each in fields(snapshot.ended):
         column = getattr(snapshot.ended, each.name)
-        yield from _length(f"snapshot.ended.{each.name}", column, len(snapshot.ended))
-    yield from _indexes("snapshot.ended.ending", snapshot.ended.ending, len(Ending))
+        yield from length(f"snapshot.ended.{each.name}", column, len(snapshot.ended))
+    yield from indexes("snapshot.ended.ending", snapshot.ended.ending, len(Ending))
     yield from _plan(snapshot, plan)
 
 
@@ -57,42 +57,42 @@ def _nodes(snapshot: Snapshot) -> Iterator[ColumnFault]:
     if not 0 <= snapshot.generation < 1 << 64:
         yield "snapshot.generation", "is not a possible count"
     for name in ("usable", "weight", "features", "state", "capacity"):
-        yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
+        yield from length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
     for part_name, part in nodes.parts.items():
         for each in dataclasses.fields(part):
-            yield from _length(
+            yield from length(
                 f"snapshot.nodes.{part_name}.{each.name}", getattr(part, each.name), count
             )
-    yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
-    yield from _amounts("snapshot.nodes.capacity", nodes.capacity)
+    yield from width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
+    yield from amounts("snapshot.nodes.capacity", nodes.capacity)
     if len(set(nodes.names)) < count:
         yield "snapshot.nodes.names", "names a node twice"
-    yield from _length("snapshot.licence_total", snapshot.licence_total, len(snapshot.licences))
-    yield from _amounts("snapshot.licence_total", snapshot.licence_total)
+    yield from length("snapshot.licence_total", snapshot.licence_total, len(snapshot.licences))
+    yield from amounts("snapshot.licence_total", snapshot.licence_total)
 
 
 def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[ColumnFault]:
     count = len(snapshot.nodes)
     for i, partition in enumerate(snapshot.partitions):
-        yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
+        yield from indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
         for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s", "priority_tier"):
             if not 0 <= getattr(partition, name) < MAX:
                 yield f"snapshot.partitions[{i}].{name}", "is not a possible amount"
     for i, kept in enumerate(snapshot.reservations):
-        yield from _indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
+        yield from indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
         if not -MAX < kept.start_s <= kept.end_s <= NEVER:
             yield f"snapshot.reservations[{i}].end_s", "is before its start, or no instant"
         if len(kept.licences) not in (0, len(snapshot.licences)):
             yield f"snapshot.reservations[{i}].licences", "does not fit the snapshot's licences"
-        yield from _amounts(f"snapshot.reservations[{i}].licences", kept.licences)
+        yield from amounts(f"snapshot.reservations[{i}].licences", kept.licences)
 
 
 def _switches(snapshot: Snapshot) -> Iterator[ColumnFault]:
     if (topology := snapshot.topology) is None:
         return
     count = len(topology.names)
-    yield from _length("snapshot.topology.parent", topology.parent, count)
-    yield from _length("snapshot.topology.leaf_of_node", topology.leaf_of_node, len(snapshot.nodes))
+    yield from length("snapshot.topology.parent", topology.parent, count)
+    yield from length("snapshot.topology.leaf_of_node", topology.leaf_of_node, len(snapshot.nodes))
     if len(set(topology.names)) < count:
         yield "snapshot.topology.names", "names a switch twice"
     try:
@@ -104,13 +104,13 @@ def _switches(snapshot: Snapshot) -> Iterator[ColumnFault]:
 def _jobs(snapshot: Snapshot) -> Iterator[ColumnFault]:
     jobs, count = snapshot.jobs, len(snapshot.jobs)
     for each in fields(jobs):
-        yield from _length(f"snapshot.jobs.{each.name}", getattr(jobs, each.name), count)
+        yield from length(f"snapshot.jobs.{each.name}", getattr(jobs, each.name), count)
     yield from _columns("snapshot.jobs", jobs, COLUMNS, snapshot)
     if (jobs.min_nodes < 1).any() or (jobs.max_nodes < jobs.min_nodes).any():
         yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
-    yield from _indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
-    yield from _indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
-    yield from _indexes("snapshot.jobs.coschedule", jobs.coschedule, len(Coschedule), none=True)
+    yield from indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
+    yield from indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
+    yield from indexes("snapshot.jobs.coschedule", jobs.coschedule, len(Coschedule), none=True)
     if not all(jobs.partitions):
         yield "snapshot.jobs.partitions", "names none for some job"
     for row, requested in enumerate(jobs.chunks):
@@ -134,14 +134,14 @@ def _running(snapshot: Snapshot) -> Iterator[ColumnFault]:
     held = {"indptr": count + 1, "nodes": len(running.nodes), "use": len(running.nodes)}
     for each in fields(running):
         size = held.get(each.name, count)
-        yield from _length(f"snapshot.running.{each.name}", getattr(running, each.name), size)
-    yield from _width("snapshot.running.use", running.use, len(snapshot.resources))
-    yield from _amounts("snapshot.running.use", running.use)
-    yield from _offsets("snapshot.running.indptr", running.indptr, len(running.nodes))
-    yield from _indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
+        yield from length(f"snapshot.running.{each.name}", getattr(running, each.name), size)
+    yield from width("snapshot.running.use", running.use, len(snapshot.resources))
+    yield from amounts("snapshot.running.use", running.use)
+    yield from offsets("snapshot.running.indptr", running.indptr, len(running.nodes))
+    yield from indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
     yield from _columns("snapshot.running", running, RUNNING_COLUMNS, snapshot)
-    yield from _indexes("snapshot.running.width_rule", running.width_rule, len(WidthRule))
-    yield from _indexes(
+    yield from indexes("snapshot.running.width_rule", running.width_rule, len(WidthRule))
+    yield from indexes(
         "snapshot.running.coschedule", running.coschedule, len(Coschedule), none=True
     )
 
@@ -159,98 +159,60 @@ def _columns(
     for each in columns:
         name, column = f"{field}.{each.name}", getattr(table, each.name)
         if each.unit in (Unit.PARTITION, Unit.RESERVATION, Unit.NODE):
-            yield from _indexes(name, column, rows[each.unit], none=True)
+            yield from indexes(name, column, rows[each.unit], none=True)
         elif each.unit in rows:
             for row, named in enumerate(column):
                 if not all(0 <= index < rows[each.unit] for index in named):
                     yield f"{name}[{row}]", f"points outside of {rows[each.unit]}"
         elif each.unit in (Unit.INSTANT, Unit.DEADLINE):
-            yield from _amounts(name, column, past=True)
+            yield from amounts(name, column, past=True)
         elif each.unit in AMOUNTS:
             if each.unit in VECTORS:
-                yield from _width(name, column, widths[each.unit])
-            yield from _amounts(name, column)
+                yield from width(name, column, widths[each.unit])
+            yield from amounts(name, column)
 
 
 def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     count = len(plan.job)
     for name in ("start_s", "end_s", "partition", "reasons"):
-        yield from _length(f"plan.{name}", getattr(plan, name), count)
-    yield from _length("plan.indptr", plan.indptr, count + 1)
-    yield from _offsets("plan.indptr", plan.indptr, len(plan.nodes))
-    yield from _length("plan.tasks", plan.tasks, len(plan.nodes))
+        yield from length(f"plan.{name}", getattr(plan, name), count)
+    yield from length("plan.indptr", plan.indptr, count + 1)
+    yield from offsets("plan.indptr", plan.indptr, len(plan.nodes))
+    yield from length("plan.tasks", plan.tasks, len(plan.nodes))
     if plan.groups is not None:
-        yield from _length("plan.groups", plan.groups, len(plan.nodes))
-    if plan.host_id is not None:
-        yield from _length("plan.host_id", plan.host_id, count)
-    yield from _length("plan.requeues.reasons", plan.requeues.reasons, len(plan.requeues))
-    yield from _length("plan.extensions.total_s", plan.extensions.total_s, len(plan.extensions))
-    yield from _amounts("plan.extensions.total_s", plan.extensions.total_s)
-    yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
-    yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
-    yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
+        yield from length("plan.groups", plan.groups, len(plan.nodes))
+    yield from indexes("plan.job", plan.job, len(snapshot.jobs))
+    yield from indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
+    yield from indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
     if (predicted := plan.predicted) is not None:  # in files under the key `believed`
         for name, column, count in (
             ("run_s", predicted.run_s, len(snapshot.jobs)),
             ("end_s", predicted.end_s, len(snapshot.running)),
         ):
-            yield from _length(f"plan.believed.{name}", column, count)
-            yield from _amounts(f"plan.believed.{name}", column, past=True)
+            yield from length(f"plan.believed.{name}", column, count)
+            yield from amounts(f"plan.believed.{name}", column, past=True)
     yield from _changes(snapshot, plan)
     if plan.now_s != snapshot.now_s:
         yield "plan.now_s", "is not the snapshot's"
 
 
 def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
-    """The fault in resizes and quotas."""
+    """The fault in resizes, and in parts."""
     for name, resizes in (("resizes", plan.resizes), ("returns", plan.returns)):
         count = len(resizes.job)
         for column in ("by_s", "reasons", "end_s"):
-            yield from _length(f"plan.{name}.{column}", getattr(resizes, column), count)
-        yield from _length(f"plan.{name}.indptr", resizes.indptr, count + 1)
-        yield from _offsets(f"plan.{name}.indptr", resizes.indptr, len(resizes.nodes))
-        yield from _indexes(f"plan.{name}.job", resizes.job, len(snapshot.running))
-        yield from _indexes(f"plan.{name}.nodes", resizes.nodes, len(snapshot.nodes))
-    widths, quotas = plan.start_widths, plan.quotas
-    yield from _indexes("plan.start_widths.job", widths.job, len(snapshot.jobs))
+            yield from length(f"plan.{name}.{column}", getattr(resizes, column), count)
+        yield from length(f"plan.{name}.indptr", resizes.indptr, count + 1)
+        yield from offsets(f"plan.{name}.indptr", resizes.indptr, len(resizes.nodes))
+        yield from indexes(f"plan.{name}.job", resizes.job, len(snapshot.running))
+        yield from indexes(f"plan.{name}.nodes", resizes.nodes, len(snapshot.nodes))
+    widths = plan.start_widths
+    yield from indexes("plan.start_widths.job", widths.job, len(snapshot.jobs))
     for column in ("nodes", "time_limit_s"):
-        yield from _length(f"plan.start_widths.{column}", getattr(widths, column), len(widths.job))
-        yield from _amounts(f"plan.start_widths.{column}", getattr(widths, column))
-    for name in ("milli_cpus_per_node", "weight"):
-        yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
-        yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))
+        yield from length(f"plan.start_widths.{column}", getattr(widths, column), len(widths.job))
+        yield from amounts(f"plan.start_widths.{column}", getattr(widths, column))
     for name, part in plan.parts.items():
         check = installed().by_name[name].check
         faults = () if check is None else check.made().faults(snapshot, part)
-        yield from ((f"plan.{name}.{column}", problem) for column, problem in faults)
-
-
-# ------------------------------------------------------------ one column
-
-
-def _length(field: str, column: Any, count: int) -> Iterator[ColumnFault]:
-    if len(column) != count:
-        yield field, f"has {len(column)} rows where {count} belong"
-
-
-def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[ColumnFault]:
-    if column.ndim != 2 or column.shape[1] != width:
-        yield field, f"has shape {column.shape} where rows of {width} belong"
-
-
-def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[ColumnFault]:
-    """Amounts must not be negative; with `past`, times before 1970 are allowed."""
-    if column.size and (int(column.max()) >= MAX or int(column.min()) < (-MAX if past else 0)):
-        yield field, "has an impossible amount"
-
-
-def _indexes(
-    field: str, column: NDArray[Any], maximum: int, *, none: bool = False
-) -> Iterator[ColumnFault]:
-    if column.size and not (-1 if none else 0) <= int(column.min()) <= int(column.max()) < maximum:
-        yield field, f"points outside of {maximum} rows"
-
-
-def _offsets(field: str, column: NDArray[np.int64], maximum: int) -> Iterator[ColumnFault]:
-    if column[0] != 0 or column[-1] != maximum or (np.diff(column) < 0).any():
-        yield field, f"must rise from 0 to {maximum}"
+        where = "plan" if is_among_fields(type(part)) else f"plan.{name}"
+        yield from ((f"{where}.{column}", problem) for column, problem in faults)

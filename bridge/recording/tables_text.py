@@ -14,7 +14,8 @@ Rules
        files remain readable after a field has been added. An unknown field is refused.
     4. Integers are exact: values out of a column's range are refused, not truncated.
     5. A part of an extension (`bridge.model.parts`) is written like a field, under the extension's
-       name or the key that `KEYS` has for it.
+       name or the key that `KEYS` has for it; one that says `among_fields`: field by field. A part
+       of length 0 is none.
 """
 
 import dataclasses
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from bridge.extension_packages import installed
 from bridge.files import MIB, MemoryBudget
 from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
-from bridge.model.parts import NO_PARTS
+from bridge.model.parts import NO_PARTS, is_among_fields
 from bridge.model.plan import Plan
 
 MAX_VALUES = 100_000_000
@@ -82,7 +83,8 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
             for name, each in _fields(hint).items()
         }
         for name, part in getattr(value, _PARTS, NO_PARTS).items():
-            plain[_key(hint, name)] = to_plain(part, type(part))
+            fields = to_plain(part, type(part))
+            plain |= fields if is_among_fields(type(part)) else {_key(hint, name): fields}
         return plain
     if origin is tuple:
         return _tuple_to_plain(value, typing.get_args(hint))
@@ -206,7 +208,7 @@ class _Reading:
 
     def _dataclass(self, data: Any, hint: Any, field: str) -> Any:
         given, hints, parts = _object(data, field), _fields(hint), _parts(hint)
-        names = {_key(hint, name) for name in hints} | parts.keys()
+        names = {_key(hint, name) for name in hints}.union(*(keys for keys, _ in parts.values()))
         for name in given:
             if name not in names:
                 raise Wrong(_join(field, name[:40]), "is an unknown field: from a newer version?")
@@ -225,9 +227,15 @@ class _Reading:
                 and known.default_factory is dataclasses.MISSING
             ):
                 raise Wrong(_join(field, key), "is missing")
-        for key, (name, kind) in parts.items():
-            if given.get(key) is not None:
-                part = self.value(given[key], kind, _join(field, key))
+        for name, (keys, kind) in parts.items():
+            there = {key: given[key] for key in keys if given.get(key) is not None}
+            if not there:
+                continue
+            if is_among_fields(kind):
+                part = self._dataclass(there, kind, field)
+            else:
+                part = self.value(there[keys[0]], kind, _join(field, keys[0]))
+            if part:
                 made[_PARTS] = made.get(_PARTS, NO_PARTS).having(name, part)
         return hint(**made)
 
@@ -369,15 +377,19 @@ def _fields(hint: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def _parts(hint: Any) -> Mapping[str, tuple[str, type]]:
-    """Key of each part that an extension may add, to its name and the type of the part."""
+def _parts(hint: Any) -> Mapping[str, tuple[tuple[str, ...], type]]:
+    """Name of each extension that may add a part, to its keys and the type of the part."""
     if _PARTS not in {field.name for field in dataclasses.fields(hint)}:
         return {}
     kinds = {
         name: extension.plan if hint is Plan else extension.nodes
         for name, extension in installed().by_name.items()
     }
-    return {_key(hint, name): (name, kind) for name, kind in kinds.items() if kind is not None}
+    return {
+        name: (tuple(_fields(kind)) if is_among_fields(kind) else (_key(hint, name),), kind)
+        for name, kind in kinds.items()
+        if kind is not None
+    }
 
 
 def _not_none(hint: Any) -> Any:

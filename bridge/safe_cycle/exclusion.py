@@ -204,7 +204,6 @@ def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan
         indptr=np.concatenate((plan.indptr, np.full(more, plan.indptr[-1], dtype=np.int64))),
         reasons=(*plan.reasons, *(reasons[row] for row in missing.tolist())),
         predicted=predicted,
-        host_id=None if plan.host_id is None else np.concatenate((plan.host_id, [""] * more)),
     )
 
 

@@ -9,7 +9,7 @@ from bridge.rpc.reported.features import Feature
 from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc import worlds
 
-MAX_FILES, MAX_FUNCTIONS = 71, 336
+MAX_FILES, MAX_FUNCTIONS = 70, 327
 """Upper bounds; to be lowered with every extension that leaves the core. The aim: 45 and 200."""
 
 

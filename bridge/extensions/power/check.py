@@ -17,6 +17,7 @@ import numpy as np
 
 from bridge.check.amounts import CheckedAmounts
 from bridge.check.sums import Found
+from bridge.extensions.port import Check
 from bridge.extensions.power.changes import PowerChanges, changes_of
 from bridge.extensions.power.check_bound import broken_power
 from bridge.extensions.power.columns import PowerSaving, saving_of
@@ -26,7 +27,7 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 
 
-class PowerCheck:
+class PowerCheck(Check):
     """The check of the extension's parts; see `bridge.extensions.port.Check`."""
 
     def rows(self, world: CheckedAmounts, site: Site) -> Found:

@@ -6,7 +6,6 @@ Rules
        requested again only after `AGAIN_S`. A node for which it was refused, other than for being
        busy, is not named for `REFUSED_S`. After a report has shown the change, the node may be
        named again at any time.
-    2. After `reset` nothing counts as requested.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from bridge.extensions.power.columns import saving_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import Requests
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain
 
@@ -26,7 +26,7 @@ AGAIN_S: Final = 60
 REFUSED_S: Final = 600
 
 
-class PowerRequests:
+class PowerRequests(Requests):
     """The requests to one controller to power nodes down and up."""
 
     def __init__(self, take_id: Callable[[], int]) -> None:
@@ -39,11 +39,6 @@ class PowerRequests:
         self._silent_until_s: dict[tuple[str, bool], int] = {}
         self._sent: dict[int, tuple[tuple[str, ...], bool]] = {}
 
-    def reset(self) -> None:
-        """Handles a restart of the controller."""
-        self._silent_until_s.clear()
-        self._sent.clear()
-
     def close(self, result: pb.Fate, now_s: int) -> bool:
         """Reads a result; False if it does not belong to a request of these."""
         sent = self._sent.pop(result.decision_id, None)
@@ -54,7 +49,13 @@ class PowerRequests:
             self._silent_until_s.update({(name, up): now_s + REFUSED_S for name in names})
         return True
 
-    def decide(self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex) -> list[pb.Decision]:
+    def decide(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        nodes: NodeIndex,
+        features: frozenset[str],  # noqa: ARG002
+    ) -> list[pb.Decision]:
         """The requests to the controller now (rule 1)."""
         now_s, found = snapshot.now_s, []
         silent = self._silent_until_s

@@ -1,30 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """Powering nodes down and up in messages; see `bridge.rpc.reported.extension_wire.Wire`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.extensions.power.changes import changes_of, with_changes
+from bridge.extensions.power.changes import NO_POWER_CHANGES, PowerChanges
 from bridge.extensions.power.columns import PowerSaving
 from bridge.extensions.power.requests import PowerRequests
-from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import ObeyedActions, Wire
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 
 MAX_RESUME_S: Final = 7 * 86_400
 
 
-class PowerWire:
+class PowerObeyed(ObeyedActions):
+    """The nodes that a service wants powered down or up."""
+
+    def __init__(self) -> None:
+        """Starts without any."""
+        self._changes = NO_POWER_CHANGES
+
+    def obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
+        """Takes the nodes of a decision."""
+        named, before = nodes.parse(decision.power.nodes), self._changes
+        is_up = decision.power.up
+        self._changes = replace(before, up=named) if is_up else replace(before, down=named)
+
+    def part(self, snapshot: Snapshot, starts: Sequence[pb.Start]) -> PowerChanges | None:  # noqa: ARG002
+        """They are powered once."""
+        changes, self._changes = self._changes, NO_POWER_CHANGES
+        return changes if len(changes) else None
+
+
+class PowerWire(Wire):
     """The fields of nodes about powering them down, and the action `power`."""
 
     node_fields = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
-    feature = Feature.POWER
-    action = "power"
+    actions: Mapping[str, str] = {"power": Feature.POWER}
 
     def part_of_nodes(self, values: NDArray[np.int64]) -> PowerSaving | None:
         """The columns; None: no node can be powered down, and none is off."""
@@ -43,9 +62,5 @@ class PowerWire:
     def requests(self, take_id: Callable[[], int]) -> PowerRequests:
         return PowerRequests(take_id)
 
-    def obeyed(self, plan: Plan, decision: pb.Decision, nodes: NodeIndex) -> Plan:
-        """The plan with the nodes that a service wants powered down or up."""
-        named = nodes.parse(decision.power.nodes)
-        before = changes_of(plan)
-        changes = replace(before, up=named) if decision.power.up else replace(before, down=named)
-        return with_changes(plan, changes)
+    def obeyed(self) -> PowerObeyed:
+        return PowerObeyed()

@@ -10,17 +10,21 @@ docs/design/0012-extensions.md. Imports the port, planning and the model; `agent
 from typing import Final
 
 from bridge.extensions.port import Extension, Face
+from bridge.extensions.sharing.part import SharedNodes
 from bridge.model.rules.coscheduling import NAME, SharingRules
 
 EXTENSION: Final = Extension(
     NAME,
     after=("elastic", "topology"),
+    plan=SharedNodes,
     site=SharingRules,
     stage="share",
-    marks=("host_id",),
+    marks=("host_id", "extended_s"),
     stages=Face("bridge.extensions.sharing.stages:SharingStages"),
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
+    check=Face("bridge.extensions.sharing.check:SharingCheck"),
+    wire=Face("bridge.extensions.sharing.wire:SharingWire"),
     operators=Face("bridge.extensions.sharing.operators:SharingOperators"),
     agents=Face("bridge.extensions.sharing.agents:SharingAgentReaders"),
     memory=Face("bridge.extensions.sharing.agents:SharingMemories"),

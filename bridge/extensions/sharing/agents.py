@@ -75,7 +75,7 @@ class MeasuredUse(Memory):
         self._agents = agents
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with use."""
+        """Adds `cpu_s` and the columns after it; without them no job becomes a guest."""
         if self._agents is None:
             return snapshot
         try:

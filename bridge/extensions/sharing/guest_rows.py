@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.model.coscheduling import GuestStart
+from bridge.extensions.sharing.part import GuestStart, having_shared
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 
@@ -39,7 +39,7 @@ def with_guests(plan: Plan, guests: Sequence[GuestStart]) -> Plan:
         tasks.append(guest.tasks)
         kinds = 0 if plan.groups is None else plan.groups.shape[1]
         groups.append(np.zeros((len(guest.nodes), kinds), dtype=np.int32))
-    return replace(
+    planned = replace(
         plan,
         start_s=start_s,
         end_s=end_s,
@@ -49,5 +49,5 @@ def with_guests(plan: Plan, guests: Sequence[GuestStart]) -> Plan:
         tasks=np.concatenate(tasks).astype(np.int32),
         groups=None if plan.groups is None else np.concatenate(groups).astype(np.int32),  # type: ignore[arg-type]
         reasons=tuple(reasons),
-        host_id=objects(hosts),
     )
+    return having_shared(planned, host_id=objects(hosts))

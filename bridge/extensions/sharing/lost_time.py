@@ -26,9 +26,9 @@ from typing import Final
 import numpy as np
 
 from bridge.extensions.sharing.interference.monitor import PairMonitor
+from bridge.extensions.sharing.longer_limits import Extensions, hosted_s, whole_minutes_s
 from bridge.extensions.sharing.seen import is_measured
 from bridge.extensions.sharing.slowdown import SURE
-from bridge.model.decisions.extensions import Extensions, hosted_s, whole_minutes_s
 from bridge.units import NEVER
 
 NEAR_S: Final = 120

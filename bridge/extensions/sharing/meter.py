@@ -17,6 +17,7 @@ from bridge.extensions.sharing import switch
 from bridge.extensions.sharing.interference.monitor import PairMonitor
 from bridge.extensions.sharing.leaving import kind_of
 from bridge.extensions.sharing.pair_knowledge import PAIRS
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
@@ -90,7 +91,8 @@ class SharingMeter:
         self._cpu_s = used
 
     def _count_requeues(self, plan: Plan, guests: dict[_Guest, int]) -> None:
-        reasons = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
+        requeues = shared_of(plan).requeues
+        reasons = dict(zip(requeues.id.tolist(), requeues.reasons, strict=True))
         going = frozenset(guest for guest in guests if guest[0] in reasons)
         for guest in going - self._going:
             self._requeues.labels(kind_of(reasons[guest[0]])).inc()

@@ -10,6 +10,7 @@ from bridge.extensions.sharing.experts import default_experts
 from bridge.extensions.sharing.histories import application_of
 from bridge.extensions.sharing.kept_learner import ASAX, read_learner
 from bridge.extensions.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.site_harm import SiteHarm, with_observations_of
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
@@ -109,15 +110,15 @@ def _guests(cycles: Cycles, user: str) -> list[pb.RunningGuest]:
     published = cycles.published
     if published is None:
         return []
-    running, plan = published.snapshot.running, published.plan
+    running, part = published.snapshot.running, shared_of(published.plan)
     quotas = {
         job_id: (quota, weight)
         for job_id, quota, weight in zip(
-            plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist(),
-            plan.quotas.weight.tolist(), strict=True,
+            part.quotas.id.tolist(), part.quotas.milli_cpus_per_node.tolist(),
+            part.quotas.weight.tolist(), strict=True,
         )
     }  # fmt: skip
-    leaving = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
+    leaving = dict(zip(part.requeues.id.tolist(), part.requeues.reasons, strict=True))
     found = []
     for guest, host in sorted(pairs(running).items()):
         if user and user not in (running.user[guest], running.user[host]):

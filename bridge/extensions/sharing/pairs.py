@@ -55,6 +55,7 @@ from bridge.extensions.sharing.histories import application, history_of
 from bridge.extensions.sharing.interference.measurements import MAX_UNKNOWN
 from bridge.extensions.sharing.interference.monitor import PairMonitor
 from bridge.extensions.sharing.leaving import STOPPED, TOO_LATE
+from bridge.extensions.sharing.longer_limits import NO_EXTENSIONS
 from bridge.extensions.sharing.lost_time import LostTime
 from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.pair_bound import PairBound
@@ -67,14 +68,14 @@ from bridge.extensions.sharing.pair_knowledge import (
     pair_key,
 )
 from bridge.extensions.sharing.pair_record import Pair
+from bridge.extensions.sharing.part import GuestStart
+from bridge.extensions.sharing.quotas import MIN_WEIGHT
 from bridge.extensions.sharing.safety import short_of_memory
 from bridge.extensions.sharing.seen import is_measured
 from bridge.extensions.sharing.slots import Guest, Host, Slots
 from bridge.extensions.sharing.slowdown import CPU_MS, PROGRESS, SHORT, UNITS, Rate
 from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
-from bridge.model.coscheduling import GuestStart, has_guests
-from bridge.model.decisions.extensions import NO_EXTENSIONS
-from bridge.model.decisions.quotas import MIN_WEIGHT
+from bridge.model.coscheduling import has_guests
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
 from bridge.model.rules.coscheduling import sharing_rules

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.agents.launcher_table import AgentStream
@@ -104,7 +105,7 @@ def shares_of(snapshot: Snapshot, plan: Plan, hosts: Mapping[str, str]) -> Share
         plan: whose quotas these are.
         hosts: by guest: the job whose nodes it uses.
     """
-    quotas = plan.quotas
+    quotas = shared_of(plan).quotas
     if not len(quotas):
         return {}
     where = _placed(snapshot, plan, frozenset(quotas.id.tolist()))
@@ -145,9 +146,10 @@ def _placed(
 
 def hosts_of(snapshot: Snapshot, plan: Plan) -> dict[str, str]:
     """The host of each guest that runs or starts now."""
+    part = shared_of(plan)
     found = {
-        str(snapshot.jobs.id[plan.job[row]]): plan.host_of(row)
-        for row in plan.guest_starts.tolist()
+        str(snapshot.jobs.id[plan.job[row]]): part.host_of(row)
+        for row in part.guest_starts.tolist()
     }
     running = snapshot.running
     rows = running.host_id.nonzero()[0].tolist()

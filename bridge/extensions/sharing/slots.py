@@ -2,8 +2,8 @@
 """Running jobs that may have a guest, and the waiting jobs that may be their guests.
 
 Rules
-    1. Hosts and guests meet the rules of `bridge.check.coscheduling`, which is independent code.
-       The cycle drops guests that the check refuses.
+    1. Hosts and guests meet the rules of `check.py`, which is independent code. The extension drops
+       guests that the check refuses.
     2. Only jobs that wait for nodes or for other jobs are considered, and none that requests
        licences or a reservation, or whose width or limit is decided elsewhere.
     3. A guest ends, by its time limit, before the plan uses its nodes for another job, so that no
@@ -27,8 +27,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.part import GuestStart
 from bridge.extensions.sharing.seen import is_measured
-from bridge.model.coscheduling import GuestStart, as_reported, pairs
+from bridge.model.coscheduling import as_reported, pairs
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from bridge.model.coscheduling import NO_REQUEUES, GuestStart, Requeues
-from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
-from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
+from bridge.extensions.sharing.longer_limits import NO_EXTENSIONS, Extensions
+from bridge.extensions.sharing.part import NO_REQUEUES, GuestStart, Requeues
+from bridge.extensions.sharing.quotas import NO_QUOTAS, Quotas
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot

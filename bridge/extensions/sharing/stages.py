@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from bridge.check.coscheduling import guests_running
 from bridge.extensions.port import CycleView, Stages
+from bridge.extensions.sharing.check import guests_running
 from bridge.extensions.sharing.former_guests import FormerGuests
 from bridge.extensions.sharing.guest_rows import with_guests
+from bridge.extensions.sharing.part import GuestStart, having_shared
 from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared, SharePolicy
-from bridge.model.coscheduling import GuestStart
 from bridge.model.job import Hold
 from bridge.ports import NoStage, Planned
 
@@ -43,14 +43,14 @@ def with_shared(planned: Planned, shared: Shared, cycle: CycleView) -> Planned:
 
     def tried(guests: Sequence[GuestStart], found: Planned) -> Planned:
         left_out = {each.job_id for each in shared.guests} - {each.job_id for each in guests}
-        plan = replace(
+        plan = having_shared(
             found.plan,
             quotas=shared.quotas.without(left_out),
             requeues=shared.requeues,
             extensions=shared.extensions,
-            again_s=min(found.plan.again_s, shared.again_s),
         )
-        return replace(found, plan=plan)
+        again_s = min(plan.again_s, shared.again_s)
+        return replace(found, plan=replace(plan, again_s=again_s))
 
     def with_these(guests: Sequence[GuestStart]) -> Planned | None:
         """None: they break a rule."""

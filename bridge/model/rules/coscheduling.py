@@ -72,7 +72,7 @@ class CoschedulingRules:
 class SharingRules:
     """In which partitions jobs share nodes, and how.
 
-    They bind no ordinary start: guests have a check of their own (`bridge.check.coscheduling`).
+    They bind no ordinary start: guests have a check of their own.
     """
 
     partitions: tuple[CoschedulingRules, ...]

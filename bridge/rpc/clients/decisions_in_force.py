@@ -9,17 +9,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.coscheduling import requeues
-from bridge.model.decisions.extensions import Extensions
-from bridge.model.decisions.quotas import USUAL_WEIGHT, Quotas
 from bridge.model.decisions.resizes import Resizes
-from bridge.model.job_columns import objects
+from bridge.model.parts import made
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.rpc.clients.plan_rows import NO_NODES, PlanRows
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.extension_wire import Wire, wires
+from bridge.rpc.reported.extension_wire import wires
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
 
@@ -54,7 +51,7 @@ class _Start:
     partition: str
     nodes: NDArray[np.int32]
     tasks: NDArray[np.int32]
-    host_id: str
+    message: pb.Start
 
 
 class ReservationMaker(Protocol):
@@ -78,10 +75,6 @@ class DecisionsInForce:
         """
         self._starts: list[_Start] = []
         self._resizes: dict[str, _Resizing] = {}
-        self._parts = Plan.without_rows(0)
-        self._quotas: dict[str, tuple[int, int]] = {}
-        self._requeues: list[tuple[str, str]] = []
-        self._extensions: dict[str, int] = {}
         self._reserving = reserving
         self._results: list[pb.Fate] = []
         self._licences: tuple[str, ...] = ()
@@ -91,21 +84,19 @@ class DecisionsInForce:
             "planned_start": self._planned_start,
             "pending": self._pending,
             "resize": self._resize,
-            "quota": self._quota,
-            "requeue": self._requeue,
-            "extend": self._extend,
             "reserve": self._reserve,
             "unreserve": self._unreserve,
         }
-        self._wires = wires()
-        for wire in self._wires.values():
-            self._handlers[wire.action] = partial(self._change_part, wire)
+        self._parts = {name: wire.obeyed() for name, wire in wires().items()}
+        for name, wire in wires().items():
+            for action in wire.actions:
+                self._handlers[action] = partial(self._change_part, name)
 
     @property
     def features(self) -> list[str]:
         """The actions that can be carried out, as a hello names them."""
-        own = ["start", "planned_start", "pending_reason", "resize", "quota", "share", "extend"]
-        own += [wire.feature for wire in self._wires.values()]
+        own = ["start", "planned_start", "pending_reason", "resize"]
+        own += [feature for wire in wires().values() for feature in wire.actions.values()]
         return own if self._reserving is None else [*own, "reserve", "reserve_licences"]
 
     def forget(self) -> None:
@@ -142,7 +133,7 @@ class DecisionsInForce:
                 start.partition,
                 nodes.parse(start.nodes),
                 np.array(start.tasks, dtype=np.int32),
-                start.host_job_id,
+                start,
             )
         )
 
@@ -163,21 +154,8 @@ class DecisionsInForce:
             decision.id, resize.by_s, nodes.parse(resize.nodes), resize.reason
         )
 
-    def _change_part(self, wire: Wire, decision: pb.Decision, nodes: NodeIndex) -> None:
-        self._parts = wire.obeyed(self._parts, decision, nodes)
-        self._carried_out(decision)
-
-    def _quota(self, decision: pb.Decision, _: NodeIndex) -> None:
-        quota = decision.quota
-        self._quotas[decision.job_id] = quota.milli_cpus_per_node, quota.weight or USUAL_WEIGHT
-        self._carried_out(decision)
-
-    def _requeue(self, decision: pb.Decision, _: NodeIndex) -> None:
-        self._requeues.append((decision.job_id, decision.requeue.reason))
-        self._carried_out(decision)
-
-    def _extend(self, decision: pb.Decision, _: NodeIndex) -> None:
-        self._extensions[decision.job_id] = decision.extend.total_s
+    def _change_part(self, name: str, decision: pb.Decision, nodes: NodeIndex) -> None:
+        self._parts[name].obey(decision, nodes)
         self._carried_out(decision)
 
     def _reserve(self, decision: pb.Decision, nodes: NodeIndex) -> None:
@@ -253,10 +231,7 @@ class DecisionsInForce:
         for start in self._starts:
             row = row_of[start.job_id]
             tasks = start.tasks if len(start.tasks) else None
-            rows.add(
-                row, now_s, partition_of[start.partition], start.nodes, tasks=tasks,
-                host_id=start.host_id,
-            )  # fmt: skip
+            rows.add(row, now_s, partition_of[start.partition], start.nodes, tasks=tasks)
         started = {start.job_id for start in self._starts}
         for job_id, row in row_of.items():
             known = self._announced.get(job_id)
@@ -269,24 +244,10 @@ class DecisionsInForce:
             ):
                 at = partition_of.get(known.partition, -1)
                 rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
-        parts, self._parts = self._parts.parts, Plan.without_rows(0)
-        requeued, self._requeues = requeues(self._requeues), []
-        extended, self._extensions = Extensions.of(self._extensions), {}
-        return replace(
-            rows.plan(), resizes=self._resizing(snapshot), parts=parts, requeues=requeued,
-            quotas=self._quotas_in_force(snapshot), extensions=extended,
-        )  # fmt: skip
-
-    def _quotas_in_force(self, snapshot: Snapshot) -> Quotas:
-        """The quotas of the running jobs; those of ended ones are forgotten."""
-        there = set(snapshot.running.id.tolist())
-        self._quotas = {
-            job_id: quota
-            for job_id, quota in self._quotas.items()
-            if job_id in there and quota != (0, USUAL_WEIGHT)
-        }
-        quotas = np.array(list(self._quotas.values()), dtype=np.int64).reshape(-1, 2)
-        return Quotas(objects(self._quotas), quotas[:, 0].copy(), quotas[:, 1].copy())
+        starts = [start.message for start in self._starts]
+        parts = {name: each.part(snapshot, starts) for name, each in self._parts.items()}
+        there = made({name: part for name, part in parts.items() if part is not None})
+        return replace(rows.plan(), resizes=self._resizing(snapshot), parts=there)
 
     def _resizing(self, snapshot: Snapshot) -> Resizes:
         """The running jobs that the service has just decided to resize."""

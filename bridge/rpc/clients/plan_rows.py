@@ -4,7 +4,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
@@ -21,7 +20,6 @@ class PlanRows:
         self._nodes: list[NDArray[np.int32]] = []
         self._tasks: list[NDArray[np.int32]] = []
         self._reasons: list[Reason | None] = []
-        self._hosts: list[str] = []
 
     def add(
         self,
@@ -32,7 +30,6 @@ class PlanRows:
         *,
         tasks: NDArray[np.int32] | None = None,
         reason: Reason | None = None,
-        host_id: str = "",
     ) -> None:
         """Adds a row; without `tasks` the job's tasks are spread evenly."""
         end_at_s = 0
@@ -44,7 +41,6 @@ class PlanRows:
         self._nodes.append(nodes)
         self._tasks.append(tasks)
         self._reasons.append(reason)
-        self._hosts.append(host_id)
 
     def _end_s(self, job: int, partition: int, start_s: int) -> int:
         part, jobs = self._snapshot.partitions[partition], self._snapshot.jobs
@@ -69,7 +65,6 @@ class PlanRows:
             nodes=np.concatenate([*self._nodes, NO_NODES]),
             tasks=np.concatenate([*self._tasks, NO_NODES]),
             reasons=tuple(self._reasons),
-            host_id=objects(self._hosts) if any(self._hosts) else None,
         )
 
 

@@ -40,6 +40,7 @@ class Action:
 
 _ANNOUNCED: Final = "rpc.controller.announcements"
 _ADJUSTED: Final = "rpc.controller.adjustments"
+_SHARED: Final = "extensions.sharing.requests"
 
 ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
@@ -51,9 +52,9 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             Feature.PENDING_REASON, Subject.PENDING_JOB, "rpc.controller.announcements"
         ),
         "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, _ADJUSTED),
-        "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, _ADJUSTED),
-        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, _ADJUSTED),
-        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, _ADJUSTED),
+        "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, _SHARED),
+        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, _SHARED),
+        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, _SHARED),
         "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _ADJUSTED),
         "power": Action(Feature.POWER, Subject.NO_JOB, "extensions.power.requests"),
         "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "rpc.controller.orders"),

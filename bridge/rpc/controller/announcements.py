@@ -39,6 +39,7 @@ from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.planning.queue.columns import by_appearance
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import start_fields
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain
 from bridge.state.accuracy import Announced
@@ -199,7 +200,7 @@ class Announcements:
                         tasks=tasks.tolist(),
                         uses=chunk_uses(snapshot, plan, row, nodes),
                         time_limit_s=_limit_s(snapshot, plan, row),
-                        host_job_id=plan.host_of(row),
+                        **start_fields(plan, row),
                     ),
                 )
             )

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an extension does on the wire: columns of reported nodes, and its action.
+"""What an extension does on the wire: columns of reported nodes, and its actions.
 
 `Wire` is the face of that name in `bridge.extensions.port`. The contract's messages are one file:
-an extension names fields and an action of it.
+an extension names fields and actions of it. Its classes are derived from those here, which do
+nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.extension_packages import installed
+from bridge.extension_packages import has_mark, installed
+from bridge.model.job import RunningTable
 from bridge.model.parts import NO_PARTS, Parts, made
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
@@ -22,47 +24,83 @@ from bridge.rpc.reported.hostlist import NodeIndex
 MAX: Final = (1 << 63) - 1
 
 
-class Requests(Protocol):
-    """The requests of one extension to one controller."""
+class Requests:
+    """The requests of one extension to one controller; a controller that restarts gets others."""
 
-    def reset(self) -> None:
-        """Handles a restart of the controller."""
+    def decide(
+        self,
+        snapshot: Snapshot,  # noqa: ARG002
+        plan: Plan,  # noqa: ARG002
+        nodes: NodeIndex,  # noqa: ARG002
+        features: frozenset[str],  # noqa: ARG002
+    ) -> list[pb.Decision]:
+        """The requests to the controller now; called from the first cycle with a part on.
 
-    def decide(self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex) -> list[pb.Decision]:
-        """The requests to the controller now; called only while a plan or a node has a part."""
+        Args:
+            features: what the controller can do, at least one of `Wire.actions`.
+        """
+        return []
 
-    def close(self, result: pb.Fate, now_s: int) -> bool:
+    def close(self, result: pb.Fate, now_s: int) -> bool:  # noqa: ARG002
         """Reads a result; False if it does not belong to a request of these."""
+        return False
 
 
-class Wire(Protocol):
+class ObeyedActions:
+    """What a simulated controller carries out of the decisions of a service."""
+
+    def obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
+        """Takes a decision with one of the actions."""
+
+    def part(self, snapshot: Snapshot, starts: Sequence[pb.Start]) -> object | None:  # noqa: ARG002
+        """The part of the next plan, with what is now in force; None: nothing is.
+
+        Args:
+            snapshot: for which the plan is.
+            starts: those of the first rows of the plan.
+        """
+        return None
+
+
+class Wire:
     """The face of an extension.
 
     Attributes:
         node_fields: fields of `Node` in the contract: whole numbers or truth values.
-        feature: the feature of a controller that can carry its action out.
-        action: a field of `Decision.action` in the contract.
+        actions: fields of `Decision.action` in the contract, and for each the feature of a
+            controller that can carry it out.
     """
 
-    node_fields: tuple[str, ...]
-    feature: str
-    action: str
+    node_fields: tuple[str, ...] = ()
+    actions: Mapping[str, str] = {}
 
-    def part_of_nodes(self, values: NDArray[np.int64]) -> object | None:
+    def part_of_nodes(self, values: NDArray[np.int64]) -> object | None:  # noqa: ARG002
         """The columns of all nodes, at least one of which has such a field; None: no part.
 
         Args:
             values: (n_nodes, fields): 0 where a node has none.
         """
+        return None
 
-    def node_values(self, part: Any, row: int) -> Iterable[object]:
+    def node_values(self, part: Any, row: int) -> Iterable[object]:  # noqa: ARG002
         """The values of `node_fields` of a node; for simulated controllers."""
+        return ()
 
-    def requests(self, take_id: Callable[[], int]) -> Requests:
+    def start_fields(self, part: Any, row: int) -> Mapping[str, Any]:  # noqa: ARG002
+        """Fields of `Start` in the contract, of a row that starts now, by the plan's part."""
+        return {}
+
+    def sentences(self, running: RunningTable) -> Iterable[tuple[str, str]]:  # noqa: ARG002
+        """What users see of running jobs while nothing else happens to these: id and text."""
+        return ()
+
+    def requests(self, take_id: Callable[[], int]) -> Requests:  # noqa: ARG002
         """Starts without requests; `take_id` gives the number of the next decision."""
+        return Requests()
 
-    def obeyed(self, plan: Plan, decision: pb.Decision, nodes: NodeIndex) -> Plan:
-        """The plan with a decision of a service; for simulated controllers."""
+    def obeyed(self) -> ObeyedActions:
+        """Starts without decisions; for simulated controllers."""
+        return ObeyedActions()
 
 
 @cache
@@ -133,14 +171,36 @@ class ExtensionRequests:
     def decide(
         self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, features: frozenset[str]
     ) -> list[pb.Decision]:
-        """The requests to the controller now, of extensions with a part of nodes or plan."""
+        """The requests to the controller now, of extensions with a part of nodes or plan.
+
+        Those that have had one are asked again, as they may have to take something back.
+        """
         found: list[pb.Decision] = []
-        if snapshot.nodes.parts is NO_PARTS and plan.parts is NO_PARTS:
+        parts = snapshot.nodes.parts, plan.parts
+        if not self._requests and all(each is NO_PARTS for each in parts):
             return found
         for name, wire in self._wires.items():
-            is_active = name in snapshot.nodes.parts or name in plan.parts
-            if is_active and wire.feature in features:
+            is_active = name in self._requests or any(name in each for each in parts)
+            if is_active and not features.isdisjoint(wire.actions.values()):
                 if name not in self._requests:
                     self._requests[name] = wire.requests(self._take_id)
-                found += self._requests[name].decide(snapshot, plan, nodes)
+                found += self._requests[name].decide(snapshot, plan, nodes, features)
         return found
+
+
+def start_fields(plan: Plan, row: int) -> dict[str, Any]:
+    """Returns the fields of a start by the parts of a plan."""
+    found: dict[str, Any] = {}
+    if plan.parts is not NO_PARTS:
+        for name, part in plan.parts.items():
+            found |= wires()[name].start_fields(part, row) if name in wires() else {}
+    return found
+
+
+def sentences(snapshot: Snapshot) -> dict[str, str]:
+    """Returns what extensions show users of running jobs that have a value in their columns."""
+    found: dict[str, str] = {}
+    for name, wire in wires().items():
+        if has_mark(name, snapshot):
+            found |= dict(wire.sentences(snapshot.running))
+    return found

@@ -23,4 +23,4 @@ class Feature(StrEnum):
     SHARE = "share"
     """Starts a job on the CPUs of another one, and requeues it."""
     EXTEND = "extend"
-    """Lengthens the time limit of a host by what its guests have cost it."""
+    """Lengthens the time limit of a running job."""

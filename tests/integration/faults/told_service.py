@@ -24,8 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridge.cli.main import main
+from bridge.extensions.sharing.share_orders import ShareOrders, Shares
 from bridge.model.hostlist import expand
-from bridge.rpc.agents.share_orders import ShareOrders, Shares
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import agent_pb2 as agent_pb
 from bridge.rpc.pb import scheduler_pb2 as pb

@@ -7,13 +7,14 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from bridge import extension_packages
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, InvalidPlan
 from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
-from bridge.extensions.port import Extension, Face, Stages
+from bridge.extensions.port import Check, Extension, Face, Stages
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import NoStage, State
@@ -50,17 +51,22 @@ class Painter:
         return replace(planned, plan=planned.plan.having("paint", Colour("red")))
 
 
-class Critic:
-    """A check that dislikes one colour."""
+class Critic(Check):
+    """A check that dislikes one colour; `shut`: one of two worlds has no usable node."""
 
     hated = "blue"
+    shut = False
 
     def broken(self, snapshot, site, plan):
         if plan.parts["paint"].name == self.hated:
             yield "", f"is {self.hated}"
 
-    def faults(self, snapshot, part):
-        return iter(())
+    def worlds(self, snapshot, site, plan):
+        if not self.shut:
+            return ()
+        none = replace(snapshot.nodes, usable=np.zeros(len(snapshot.nodes), dtype=bool))
+        plain = plan.having("paint", None)
+        return [(snapshot, plain), (replace(snapshot, nodes=none), plain)]
 
 
 STAGES, CHECK = Face(f"{__name__}:Painter"), Face(f"{__name__}:Critic")
@@ -212,6 +218,12 @@ def test_one_that_is_not_active_does_nothing(painted):
 def test_a_part_that_its_own_check_refuses_makes_the_plan_illegal(painted, monkeypatch):
     monkeypatch.setattr(Critic, "hated", "red")
     with pytest.raises(InvalidPlan, match="is red"):
+        cycle(painted)
+
+
+def test_rows_must_be_legal_in_each_world_that_an_extension_states(painted, monkeypatch):
+    monkeypatch.setattr(Critic, "shut", True)
+    with pytest.raises(InvalidPlan, match="a node that is not usable"):
         cycle(painted)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from bridge.extensions.sharing.histories import application
 from bridge.extensions.sharing.orders import FLOOR
 from bridge.extensions.sharing.pairs import NAME
+from bridge.extensions.sharing.part import shared_of
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, quota_of
 
@@ -66,19 +67,19 @@ class Machine:
 
     def _obey(self, plan):
         quotas = quota_of(plan)
-        if len(plan.guest_starts):
+        if len(shared_of(plan).guest_starts):
             self.guest, self.guest_s, self.began_s = True, 0.0, self.now_s
             self.guest_id = str(self.jobs[0].id) if self.jobs else self.guest_id
         if self.guest:
             self.quota = quotas[self.guest_id] / 4000
-        if len(plan.requeues):
+        if len(shared_of(plan).requeues):
             self.guest = False
 
     def with_guest(self):
         """Measures the host alone, then lets a guest start."""
         self.step(4)
         self.jobs = (a_waiting_job(id="g0", cpus=4),)
-        assert len(self.step().guest_starts) == 1
+        assert len(shared_of(self.step()).guest_starts) == 1
         self.jobs = ()
         return self
 

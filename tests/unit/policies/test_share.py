@@ -12,6 +12,7 @@ from bridge.extensions.sharing import kept_keys
 from bridge.extensions.sharing.histories import application, history_of
 from bridge.extensions.sharing.kept_learner import read_learner
 from bridge.extensions.sharing.learner import Learner
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.slots import Slots
 from bridge.model.job import EndedTable, Ending
 from bridge.model.job_columns import objects
@@ -55,7 +56,8 @@ class Cycles:
 
 
 def quota_of(plan):
-    return dict(zip(plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist(), strict=True))
+    quotas = shared_of(plan).quotas
+    return dict(zip(quotas.id.tolist(), quotas.milli_cpus_per_node.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("share", ["asax", "pairs"])
@@ -89,7 +91,10 @@ def test_the_first_job_that_fits_starts_at_half():
         [a_waiting_job(2), a_waiting_job(mem_mib=4000), a_waiting_job(), a_waiting_job()],
     )
     plan = Cycles("static-half").run(world)
-    started = {world.jobs.id[plan.job[row]]: plan.host_of(row) for row in plan.guest_starts}
+    started = {
+        world.jobs.id[plan.job[row]]: shared_of(plan).host_of(row)
+        for row in shared_of(plan).guest_starts
+    }
     assert started == {"3": "h0", "4": "h1"}
     assert quota_of(plan) == {"3": 2000, "4": 2000}
 
@@ -98,9 +103,9 @@ def test_a_guest_takes_nodes_of_one_host():
     world = a_world([a_host((0, 1)), a_host((2,))], [a_waiting_job(3), a_waiting_job(2, tasks=3)],
                     nodes=3)  # fmt: skip
     plan = Cycles("static-half").run(world)
-    (row,) = plan.guest_starts
+    (row,) = shared_of(plan).guest_starts
     assert world.jobs.id[plan.job[row]] == "2"
-    assert plan.host_of(row) == "h0"
+    assert shared_of(plan).host_of(row) == "h0"
     assert plan.nodes_of(row).tolist() == [0, 1]
     assert plan.tasks_of(row).tolist() == [2, 1]
 
@@ -111,7 +116,8 @@ def test_a_host_has_several_guests_on_nodes_of_their_own():
     world = a_world([a_host((0, 1, 2, 3)), beside], waiting, nodes=4)
     plan = Cycles("static-half").run(world)
     started = {
-        world.jobs.id[plan.job[row]]: plan.nodes_of(row).tolist() for row in plan.guest_starts
+        world.jobs.id[plan.job[row]]: plan.nodes_of(row).tolist()
+        for row in shared_of(plan).guest_starts
     }
     assert started == {"1": [0], "2": [2, 3]}
     assert quota_of(plan) == {"1": 2000, "2": 2000, "g1": 2000}
@@ -129,10 +135,10 @@ def test_pairs_leaves_the_first_node_where_a_sequential_stage_runs():
 def test_a_guest_leaves_out_nodes_without_room_or_that_it_may_not_use():
     world = a_world([a_host((0, 1, 2))], [a_waiting_job(2, excluded=(1,))], nodes=3)
     plan = Cycles("static-half").run(world)
-    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 2]]
+    assert [plan.nodes_of(row).tolist() for row in shared_of(plan).guest_starts] == [[0, 2]]
     world = a_world([a_host((0, 1, 2))], [a_waiting_job(2, required=(2,))], nodes=3)
     plan = Cycles("static-half").run(world)
-    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 2]]
+    assert [plan.nodes_of(row).tolist() for row in shared_of(plan).guest_starts] == [[0, 2]]
 
 
 @pytest.mark.parametrize("share", ["static-half", "asax", "pairs"])
@@ -153,7 +159,7 @@ def test_a_host_that_drew_nothing_is_asked_again():
     for seed in range(40):
         cycles = Cycles("asax", seed=seed)
         plan = cycles.run(a_world([a_host(busy_cpus=3.9)], [a_waiting_job()], nodes=1))
-        if not len(plan.guest_starts):
+        if not len(shared_of(plan).guest_starts):
             assert plan.again_s == NOW_S + 60
             return
     raise AssertionError("never drew 0 %")
@@ -162,14 +168,14 @@ def test_a_host_that_drew_nothing_is_asked_again():
 def test_a_guest_without_fixed_width_takes_as_many_nodes_as_it_may():
     world = a_world([a_host((0, 1, 2))], [a_waiting_job(1, max_nodes=2)], nodes=3)
     plan = Cycles("static-half").run(world)
-    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 1]]
+    assert [plan.nodes_of(row).tolist() for row in shared_of(plan).guest_starts] == [[0, 1]]
 
 
 @pytest.mark.parametrize("kept_out", [{"excluded": (0,)}, {"required": (1,)}, {"features": "none"}])
 def test_a_job_that_may_not_use_a_hosts_nodes_does_not_keep_others_from_it(kept_out):
     world = a_world([a_host(), a_host((1,))], [a_waiting_job(**kept_out), *[a_waiting_job()] * 2])
     plan = Cycles("static-half").run(world)
-    assert {plan.host_of(row) for row in plan.guest_starts} == {"h0", "h1"}
+    assert {shared_of(plan).host_of(row) for row in shared_of(plan).guest_starts} == {"h0", "h1"}
 
 
 def a_crowded_node(**long):
@@ -183,7 +189,7 @@ def a_crowded_node(**long):
 def test_a_guest_that_outlives_its_host_delays_who_is_planned_there():
     """As in the paper; `pairs` takes the short job."""
     plan = Cycles("static-half").run(a_crowded_node())
-    (row,) = plan.guest_starts
+    (row,) = shared_of(plan).guest_starts
     assert plan.job[row] == 1
     starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
     assert starts[0] == NOW_S + 300
@@ -200,20 +206,20 @@ def test_a_policy_may_let_no_guest_delay_anybody():
 
 def test_a_task_of_an_array_delays_nobody():
     plan = Cycles("static-half").run(a_crowded_node(array_tasks=2, array_startable=2))
-    assert plan.job[plan.guest_starts].tolist() == [2]
+    assert plan.job[shared_of(plan).guest_starts].tolist() == [2]
 
 
 def test_where_a_plan_is_kept_no_guest_delays_anybody():
     policy = build(parse_policy({"preset": "openccs", "share": "static-half"}))
     world = a_crowded_node()
     plan = run_cycle(world, SHARING, State(), policy, np.random.default_rng(0)).plan
-    assert 1 not in plan.job[plan.guest_starts].tolist()
+    assert 1 not in plan.job[shared_of(plan).guest_starts].tolist()
 
 
 def test_a_job_may_be_a_guest_where_it_was_planned_itself():
     world = a_world([a_host(end_s=NOW_S + 100)], [a_waiting_job(limit_s=300)], nodes=1)
     plan = Cycles("static-half").run(world)
-    assert len(plan.guest_starts) == 1
+    assert len(shared_of(plan).guest_starts) == 1
 
 
 # ---------------------------------------------------------------- what asax learns
@@ -228,7 +234,7 @@ def a_started_pair(share="asax"):
     for seed in range(20):
         cycles = Cycles(share, seed=seed)
         plan = cycles.run(a_world([a_host(busy_cpus=0.2)], [a_waiting_job(id="g0")], nodes=1))
-        if len(plan.guest_starts):
+        if len(shared_of(plan).guest_starts):
             return cycles, plan
     raise AssertionError("no guest in 20 draws")
 
@@ -238,7 +244,7 @@ def test_a_host_that_nobody_measures_gets_no_guest():
         for seed in range(10):
             cycles = Cycles("asax", seed=seed)
             world = a_world([a_host(**settings)], [a_waiting_job()])
-            assert not len(cycles.run(world).guest_starts)
+            assert not len(shared_of(cycles.run(world)).guest_starts)
 
 
 def test_the_quota_of_a_guest_stays_while_nothing_is_learnt():
@@ -284,7 +290,7 @@ def test_a_host_whose_losses_reach_the_threshold_gets_no_further_guest():
     cycles.run(a_world([idle]), ended(("g0", 300, 100, Ending.COMPLETED)))
     for step in range(30):
         world = a_world([idle], [a_waiting_job()], now_s=NOW_S)
-        assert not len(cycles.run(world).guest_starts), step
+        assert not len(shared_of(cycles.run(world)).guest_starts), step
 
 
 def test_a_host_without_losses_gets_one_guest_after_the_other():
@@ -297,7 +303,7 @@ def test_a_host_without_losses_gets_one_guest_after_the_other():
             a_world([idle], [a_waiting_job(id="g0")], nodes=1),
             ended(("g0", 90, 100, Ending.COMPLETED)),
         )
-        started += len(plan.guest_starts)
+        started += len(shared_of(plan).guest_starts)
         cycles.run(a_pair(busy_cpus=0.2))
     assert started > 10
 
@@ -317,8 +323,8 @@ def test_asax_learns_to_leave_busy_hosts_alone():
     host = a_host(busy_cpus=3.9)
     for _ in range(150):
         plan = cycles.run(a_world([host], [a_waiting_job(id="g0")], nodes=1))
-        starts.append(len(plan.guest_starts))
-        if len(plan.guest_starts):
+        starts.append(len(shared_of(plan).guest_starts))
+        if len(shared_of(plan).guest_starts):
             cycles.run(a_world([host, a_guest()]))
             over = int(rng.integers(40, 60))
             cycles.run(a_world([]), ended(("g0", 100 + over, 100, Ending.COMPLETED)))

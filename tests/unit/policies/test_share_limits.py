@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.extensions.sharing.lost_time import NEAR_S
+from bridge.extensions.sharing.part import shared_of
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_reservation
 from schedbridge_contracts.sharing import NOW_S, a_host, a_waiting_job, a_world
@@ -41,7 +42,9 @@ class Limited(Machine):
 
     def _obey(self, plan):
         for job_id, total_s in zip(
-            plan.extensions.id.tolist(), plan.extensions.total_s.tolist(), strict=True
+            shared_of(plan).extensions.id.tolist(),
+            shared_of(plan).extensions.total_s.tolist(),
+            strict=True,
         ):
             assert job_id == "h0"
             assert 0 < total_s <= self.hosted_s
@@ -73,7 +76,7 @@ def test_a_host_near_its_limit_gets_all_its_time_with_guests():
     while machine.guest:
         plan = machine.step()
         assert machine.now_s <= NOW_S + 1000 + STEP_S
-    assert "would not end within its time limit" in plan.requeues.reasons[0]
+    assert "would not end within its time limit" in shared_of(plan).requeues.reasons[0]
     assert machine.now_s >= NOW_S + 1000  # it may stay until then
     for _ in range(1000):
         machine.step()
@@ -92,10 +95,10 @@ def test_the_policy_is_asked_before_a_host_reaches_its_limit():
     assert plan.again_s <= NOW_S + 5000 - NEAR_S
     had |= {"measured_s": NOW_S + 5000 - NEAR_S}
     plan = cycles.run(a_world([a_host(**had)], nodes=1, now_s=NOW_S + 5000 - NEAR_S))
-    assert plan.extensions.total_s.tolist() == [300]
+    assert shared_of(plan).extensions.total_s.tolist() == [300]
     had |= {"extended_s": 300, "end_s": NOW_S + 5240}
     plan = cycles.run(a_world([a_host(**had)], nodes=1, now_s=NOW_S + 5000 - NEAR_S))
-    assert not len(plan.extensions)
+    assert not len(shared_of(plan).extensions)
     assert plan.again_s == NEVER
 
 
@@ -134,7 +137,7 @@ def test_where_a_limit_cannot_be_lengthened_the_need_must_be_known(
         if reserved:  # behind its limit, but not behind what an extension may be
             there = a_reservation([0], NOW_S + 1050, NOW_S + 2000)
             world = world.with_tables(reservations=(there,))
-        started += len(cycles.run(world).guest_starts)
+        started += len(shared_of(cycles.run(world)).guest_starts)
     assert (started > 0) == starts
 
 
@@ -158,8 +161,8 @@ def test_another_run_of_the_same_job_begins_without_a_loss():
     had = {"hosted_s": 10, "end_s": machine.now_s + LONG_S, "measured_s": machine.now_s}
     had |= {"start_s": machine.now_s - 20}
     plan = machine.cycles.run(a_world([a_host(**had)], nodes=1, now_s=machine.now_s))
-    assert plan.extensions.total_s.tolist() == [10]
-    assert np.all(plan.extensions.id == "h0")
+    assert shared_of(plan).extensions.total_s.tolist() == [10]
+    assert np.all(shared_of(plan).extensions.id == "h0")
 
 
 def test_an_end_of_a_guest_that_the_controller_noticed_late_costs_nothing():
@@ -172,7 +175,7 @@ def test_an_end_of_a_guest_that_the_controller_noticed_late_costs_nothing():
     plan = machine.cycles.run(
         a_world([a_host(**had, measured_s=machine.now_s)], nodes=1, now_s=machine.now_s)
     )
-    assert not len(plan.extensions)
+    assert not len(shared_of(plan).extensions)
 
 
 @pytest.mark.parametrize("extended_s", [0, 60, 600])
@@ -185,4 +188,4 @@ def test_a_reservation_takes_away_no_extension_that_fits_before_it(extended_s, r
         reservations=(a_reservation([0], NOW_S + reserved_s, NOW_S + reserved_s + 600),)
     )
     plan = Cycles("pairs").run(world)
-    assert plan.extensions.total_s.tolist() == [900]
+    assert shared_of(plan).extensions.total_s.tolist() == [900]

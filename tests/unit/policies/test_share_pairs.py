@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Ending
 from bridge.model.rules.coscheduling import sharing_rules, with_sharing
 from bridge.registry import build, parse_policy
@@ -22,7 +23,7 @@ from tests.unit.policies.test_share import ended, quota_of
 def test_no_guest_before_the_host_was_measured_alone():
     machine = Machine(harmless)
     machine.jobs = (a_waiting_job(id="g0"),)
-    assert not len(machine.step().guest_starts)
+    assert not len(shared_of(machine.step()).guest_starts)
     assert machine.plans[-1].again_s <= machine.now_s + 30
 
 
@@ -33,7 +34,7 @@ def test_it_does_not_plan_often_for_a_host_that_can_get_no_guest(bound, soon):
     machine.extra = {"start_s": NOW_S}
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)
     for _ in range(3):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
         assert (machine.plans[-1].again_s <= machine.now_s + STEP_S) == soon
     assert machine.plans[-1].again_s <= machine.now_s + 30
 
@@ -60,16 +61,16 @@ def test_a_host_gets_its_guest_when_harm_until_it_is_detected_is_within_the_boun
     machine.work_s, machine.extra = 0.0, {"start_s": started_s}
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)
     for _ in range(steps - 1):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
         assert machine.plans[-1].again_s <= machine.now_s + STEP_S
-    assert len(machine.step().guest_starts) == 1
+    assert len(shared_of(machine.step()).guest_starts) == 1
 
 
 def test_a_guest_starts_at_the_least_weight_under_a_high_ceiling():
     machine = Machine(harmless).with_guest()
     plan = machine.plans[-1]
     assert quota_of(plan) == {"g0": 4000}
-    assert plan.quotas.weight.tolist() == [1]
+    assert shared_of(plan).quotas.weight.tolist() == [1]
     assert plan.again_s == machine.now_s + 5
 
 
@@ -79,7 +80,7 @@ def test_a_host_that_uses_no_cpu_gets_no_guest():
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)
     machine.extra = {"cpu_s": 5.0}
     for _ in range(20):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
 
 
 def test_the_guest_that_gets_most_of_what_it_wants_is_taken():
@@ -96,7 +97,7 @@ def test_the_guest_that_gets_most_of_what_it_wants_is_taken():
     machine.now_s += STEP_S
     world = replace(machine.world(), jobs=jobs)
     plan = machine.cycles.run(world)
-    (row,) = plan.guest_starts
+    (row,) = shared_of(plan).guest_starts
     assert world.jobs.id[plan.job[row]] == "g2"
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from bridge.extensions.sharing.orders import FLOOR
 from bridge.extensions.sharing.pair_knowledge import Entry, pair_key
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Ending
 from schedbridge_contracts.sharing import NOW_S, a_host, a_world
 from tests.unit.policies.measured_node import GUEST, HOST, Machine, by_quota, harmful, harmless
@@ -31,7 +32,7 @@ def test_a_guest_that_harms_is_held_to_the_floor_within_two_measurements():
         machine.step()
         assert machine.now_s - began_s <= 20
     assert machine.guest
-    assert machine.plans[-1].quotas.milli_cpus_per_node.tolist() == [200]
+    assert shared_of(machine.plans[-1]).quotas.milli_cpus_per_node.tolist() == [200]
 
 
 @pytest.mark.parametrize("renamed", ["guest", "host"])
@@ -68,7 +69,7 @@ def test_a_guest_that_harms_even_at_the_floor_is_requeued_and_told_why():
     while machine.guest:
         plan = machine.step()
         assert machine.now_s - began_s <= 40
-    (reason,) = plan.requeues.reasons
+    (reason,) = shared_of(plan).requeues.reasons
     assert reason.startswith("it slows its host down by 50%")
     assert "10% are allowed" in reason
     assert len(reason) <= 160
@@ -89,7 +90,7 @@ def test_noise_alone_costs_few_guests_their_ceiling(compare, maximum):
         share = {"name": "pairs", "compare": compare}
         machine = Machine(harmless, share=share, noise=0.05, seed=seed).with_guest()
         machine.step(60)
-        quotas = [plan.quotas.milli_cpus_per_node.tolist() for plan in machine.plans[5:]]
+        quotas = [shared_of(plan).quotas.milli_cpus_per_node.tolist() for plan in machine.plans[5:]]
         lowered += any(each not in ([200], [4000]) for each in quotas)
         if compare:
             assert quotas.count([200]) <= 30
@@ -118,8 +119,8 @@ def test_a_host_that_should_have_ended_sends_its_guest_away():
         machine.step()
         assert machine.now_s - began_s < 300
     assert machine.now_s - (NOW_S - 100) > 300 * 1.05
-    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
-    assert "slows its host down" in gone.requeues.reasons[0]
+    (gone,) = (plan for plan in machine.plans if len(shared_of(plan).requeues))
+    assert "slows its host down" in shared_of(gone).requeues.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -134,5 +135,5 @@ def test_memory_that_is_short_sends_the_guest_away(extra, words):
     machine.step(2)
     machine.extra = extra
     plan = machine.step()
-    assert words in plan.requeues.reasons[0]
-    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+    assert words in shared_of(plan).requeues.reasons[0]
+    assert shared_of(plan).quotas.milli_cpus_per_node.tolist() == [200]

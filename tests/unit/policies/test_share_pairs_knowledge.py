@@ -9,6 +9,7 @@ import pytest
 from bridge.extensions.sharing.histories import application
 from bridge.extensions.sharing.left_hosts import MAX_TIMES, PAUSE_S
 from bridge.extensions.sharing.pair_knowledge import CEILINGS, highest_admissible
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.switch import NAME as SWITCH
 from bridge.extensions.sharing.switch import OFF, off_since_s, stopped, stopped_users, turned_on
 from bridge.model.learnt import Learnt
@@ -29,7 +30,7 @@ def test_the_second_encounter_is_informed_by_the_first():
     assert not machine.guest
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)
     for _ in range(60):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
 
 
 def test_what_was_learnt_is_admissible_as_the_entry_says():
@@ -55,14 +56,14 @@ def harm_again_and_again(machine, users, until):
     another_pair()
     for _ in range(600):
         machine.step()
-        if not machine.guest and len(machine.plans[-1].requeues):
+        if not machine.guest and len(shared_of(machine.plans[-1]).requeues):
             another_pair()
         if until():
             break
     else:
         raise AssertionError("nothing has ended")
     for _ in range(5):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
     another_pair()
     return another_pair
 
@@ -78,18 +79,18 @@ def test_sharing_ends_on_the_whole_site_when_hosts_are_harmed_on_the_mean():
     another_pair()
     for _ in range(10):
         machine.step()
-    assert machine.guest or any(len(plan.guest_starts) for plan in machine.plans[-10:])
+    assert machine.guest or any(len(shared_of(plan).guest_starts) for plan in machine.plans[-10:])
 
 
 def test_a_user_whose_hosts_are_harmed_ends_sharing_for_himself_alone():
     machine = Machine(harmful)
     harm_again_and_again(machine, ["eve"], lambda: stopped_users(machine.cycles.state) == {"eve"})
     for _ in range(20):
-        assert not len(machine.step().guest_starts)
+        assert not len(shared_of(machine.step()).guest_starts)
     assert off_since_s(machine.cycles.state) is None
     machine.host = {"id": "other", "name": "other", "user": "ann"}
     machine.jobs = (a_waiting_job(id="g", cpus=4, user="ann"),)
-    assert any(len(machine.step().guest_starts) for _ in range(10))
+    assert any(len(shared_of(machine.step()).guest_starts) for _ in range(10))
     kept = turned_on(machine.cycles.state.learnt_by(SWITCH))
     assert not stopped_users(State(learnt={SWITCH: kept}))
 
@@ -100,7 +101,7 @@ def test_a_running_guest_leaves_the_host_of_a_stopped_user():
     machine.cycles.state = replace(
         machine.cycles.state, learnt={**machine.cycles.state.learnt, SWITCH: kept}
     )
-    (reason,) = machine.step().requeues.reasons
+    (reason,) = shared_of(machine.step()).requeues.reasons
     assert "its host's user" in reason
 
 
@@ -112,7 +113,7 @@ def test_a_guest_that_was_short_of_memory_does_not_come_back_to_its_host(extra):
     for _ in range(300):
         machine.jobs = (a_waiting_job(id="g0", cpus=4),)
         machine.extra = extra if machine.guest else {}
-        starts += len(machine.step().guest_starts)
+        starts += len(shared_of(machine.step()).guest_starts)
     assert starts == 1
     assert highest_admissible(machine.known, (HOST, GUEST), 0.1, 0.5) is None
     other = application("user", "other", 1)  # beside which nothing was seen
@@ -130,13 +131,13 @@ def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
         machine.extra = {"memory_stall": 0.2} if machine.guest else {}
         machine.extra["end_s"] = machine.now_s + 9000
         plan = machine.step(by_s=20)
-        if len(plan.requeues):
+        if len(shared_of(plan).requeues):
             machine.host = {"id": f"h{machine.now_s}", "name": next(names)}
-        if len(plan.guest_starts):
+        if len(shared_of(plan).guest_starts):
             starts.append(machine.now_s)
     assert len(starts) == MAX_TIMES
     pauses = np.diff(starts)
     assert (pauses[1:] >= 1.9 * pauses[:-1]).all()
     assert machine.now_s - starts[-1] > PAUSE_S << (MAX_TIMES - 1)
     machine.jobs = (a_waiting_job(id="g1", cpus=4),)
-    assert len(machine.step(by_s=20).guest_starts) == 1
+    assert len(shared_of(machine.step(by_s=20)).guest_starts) == 1

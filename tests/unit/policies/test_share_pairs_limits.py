@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Ending
 from bridge.model.rules.coscheduling import sharing_rules, with_sharing
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_host, a_waiting_job, a_world
@@ -20,7 +21,7 @@ def test_a_host_that_would_not_end_within_its_limit_is_left_alone():
     machine = Machine(harmless, host={"end_s": NOW_S + 220})
     machine.jobs = (a_waiting_job(id="g0", cpus=4, limit_s=50),)
     machine.progress(0.1, 0.01, 10)
-    assert not any(len(plan.guest_starts) for plan in machine.plans)
+    assert not any(len(shared_of(plan).guest_starts) for plan in machine.plans)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_with_limits_kept_a_host_of_unknown_need_gets_no_guest(keep_limits, runs
     for step in range(12):
         machine.extra = {"progress": 0.1 + 0.01 * step} if progress else {}
         machine.step()
-    assert any(len(plan.guest_starts) for plan in machine.plans) == starts
+    assert any(len(shared_of(plan).guest_starts) for plan in machine.plans) == starts
 
 
 @pytest.mark.parametrize(("keep_limits", "used_s", "leaves"), [
@@ -65,7 +66,7 @@ def test_with_limits_kept_a_guest_leaves_a_host_that_needs_more_than_its_runs_al
     machine.work_s = float(used_s)
     machine.plans.clear()
     machine.step()
-    reasons = [reason for plan in machine.plans for reason in plan.requeues.reasons]
+    reasons = [reason for plan in machine.plans for reason in shared_of(plan).requeues.reasons]
     assert any("within its time limit" in reason for reason in reasons) == leaves
 
 
@@ -79,5 +80,5 @@ def test_a_guest_leaves_a_host_that_it_would_keep_from_ending_in_time():
         done += 0.01
     machine.jobs = ()
     machine.progress(done, 0.001, 5)
-    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
-    assert "would not end within its time limit" in gone.requeues.reasons[0]
+    (gone,) = (plan for plan in machine.plans if len(shared_of(plan).requeues))
+    assert "would not end within its time limit" in shared_of(gone).requeues.reasons[0]

@@ -3,6 +3,7 @@
 
 import pytest
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Ending
 from schedbridge_contracts.sharing import NOW_S, a_host, a_waiting_job, a_world
 from tests.unit.policies.measured_node import Machine, harmful, harmless
@@ -19,8 +20,8 @@ def test_progress_goes_before_cpu_time():
     machine.jobs = ()
     machine.progress(0.16, 0.005, 8)
     assert not machine.guest
-    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
-    assert gone.requeues.reasons[0].startswith("it slows its host down by 100%")
+    (gone,) = (plan for plan in machine.plans if len(shared_of(plan).requeues))
+    assert shared_of(gone).requeues.reasons[0].startswith("it slows its host down by 100%")
 
 
 @pytest.mark.parametrize("runs", [0, 5], ids=["unknown application", "known application"])
@@ -74,7 +75,7 @@ def test_progress_that_says_nothing_of_seconds_leaves_cpu_time_in_force(every):
         machine.step()
         if machine.guest:
             machine.jobs = ()
-    assert any(len(plan.guest_starts) for plan in machine.plans)
+    assert any(len(shared_of(plan).guest_starts) for plan in machine.plans)
     assert not machine.guest
 
 

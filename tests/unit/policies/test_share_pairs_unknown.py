@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.job import Ending
 from schedbridge_contracts.sharing import a_waiting_job, a_world
 from tests.unit.policies.measured_node import Machine, harmless
@@ -27,7 +28,7 @@ def test_a_guest_leaves_when_the_slowdown_stays_unknown():
         assert len(quotas) < 10
     assert FLOOR in quotas
     assert quotas[0] == 1.0
-    assert "cannot be measured" in plan.requeues.reasons[0]
+    assert "cannot be measured" in shared_of(plan).requeues.reasons[0]
 
 
 def test_a_guest_taken_over_beside_an_unknown_host_leaves():
@@ -42,10 +43,10 @@ def test_a_host_that_is_not_measured_any_more_holds_its_guest_to_the_floor():
     machine = Machine(harmless).with_guest()
     machine.step(3)
     machine.extra = {"measured_s": machine.now_s - 60}
-    assert machine.step().quotas.milli_cpus_per_node.tolist() == [200]
-    assert not len(machine.plans[-1].requeues)
+    assert shared_of(machine.step()).quotas.milli_cpus_per_node.tolist() == [200]
+    assert not len(shared_of(machine.plans[-1]).requeues)
     machine.extra = {}
-    assert machine.step().quotas.milli_cpus_per_node.tolist() == [4000]
+    assert shared_of(machine.step()).quotas.milli_cpus_per_node.tolist() == [4000]
 
 
 def test_an_unknown_running_guest_is_taken_over():
@@ -54,8 +55,8 @@ def test_an_unknown_running_guest_is_taken_over():
     machine.step(3)
     machine.guest = True
     plan = machine.step()
-    assert plan.quotas.id.tolist() == ["g0"]
-    assert plan.quotas.milli_cpus_per_node[0] > 200
+    assert shared_of(plan).quotas.id.tolist() == ["g0"]
+    assert shared_of(plan).quotas.milli_cpus_per_node[0] > 200
 
 
 @pytest.mark.parametrize("share", ["pairs", "asax", "static-half"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.model.rules.coscheduling import Scope, sharing_rules, with_sharing
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.sharing import (
@@ -27,7 +28,9 @@ def test_many_of_those_worlds_have_guests(name):
     guests = Counter[Scope]()
     for seed in SEEDS:
         world, site = random_sharing_world(seed)
-        guests[sharing_rules(site)[0].scope] += len(result_of(world, site, name).plan.guest_starts)
+        guests[sharing_rules(site)[0].scope] += len(
+            shared_of(result_of(world, site, name).plan).guest_starts
+        )
     assert guests.total() >= 15
     assert all(guests[scope] >= 2 for scope in Scope)
 
@@ -50,9 +53,11 @@ def test_the_scope_decides_who_shares_and_the_naive_check_notices(scope, of_gues
     strict = with_sharing(SITE, replace(rules, scope=scope))
     everyone = with_sharing(SITE, replace(rules, scope=Scope.ALL))
     plan = result_of(world, everyone, "static-half").plan
-    assert len(plan.guest_starts) == 1
+    assert len(shared_of(plan).guest_starts) == 1
     assert naive_sharing_problem(world, strict, plan) == problem
-    assert len(result_of(world, strict, "static-half").plan.guest_starts) == (problem is None)
+    assert len(shared_of(result_of(world, strict, "static-half").plan).guest_starts) == (
+        problem is None
+    )
 
 
 @pytest.mark.parametrize("name", ["pairs"])
@@ -61,6 +66,6 @@ def test_other_jobs_start_when_they_would_without_guests(name, seed):
     world, site = random_sharing_world(seed)
     plan, plain = result_of(world, site, name).plan, result_of(world, site, "none").plan
     for row in range(len(plain)):
-        if not plan.host_of(row):
+        if not shared_of(plan).host_of(row):
             assert plan.start_s[row] == plain.start_s[row]
             assert plan.nodes_of(row).tolist() == plain.nodes_of(row).tolist()

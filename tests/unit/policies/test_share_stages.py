@@ -6,6 +6,7 @@ import pytest
 
 from bridge.extensions.sharing.orders import FLOOR
 from bridge.extensions.sharing.pair_knowledge import Entry, pair_key
+from bridge.extensions.sharing.part import shared_of
 from schedbridge_contracts.sharing import NOW_S, a_waiting_job
 from tests.unit.policies.measured_node import GUEST, HOST, STEP_S, Machine, harmless
 
@@ -71,8 +72,8 @@ def test_a_guest_whose_harm_a_comparison_has_shown_is_held_to_the_floor_at_once(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slower_stage_costs_a_harmless_guest_neither_place_nor_ceiling(seed):
     machine, _ = beside(stage_at_arrival(2.0, 1.0), harmless, seed=seed)
-    assert not any(len(plan.requeues) for plan in machine.plans)
-    quotas = [plan.quotas.milli_cpus_per_node[0] for plan in machine.plans[-20:]]
+    assert not any(len(shared_of(plan).requeues) for plan in machine.plans)
+    quotas = [shared_of(plan).quotas.milli_cpus_per_node[0] for plan in machine.plans[-20:]]
     assert quotas.count(4000) >= 15
     entry = Entry.of_numbers(machine.known.get(pair_key(HOST, GUEST)))
     assert entry.seen[-1].harm < 0.1
@@ -87,7 +88,7 @@ def test_stages_one_after_the_other_seldom_cost_a_harmless_guest_its_place():
     gone = 0
     for seed in range(3):
         machine, _ = beside(stages, harmless, steps=300, seed=seed)
-        gone += any(len(plan.requeues) for plan in machine.plans)
+        gone += any(len(shared_of(plan).requeues) for plan in machine.plans)
     assert gone <= 1
 
 
@@ -115,7 +116,7 @@ def test_a_guest_that_hardly_uses_the_cpu_is_not_compared():
     machine.io_bound = True
     machine.with_guest()
     machine.step(60)
-    assert all(plan.quotas.milli_cpus_per_node[0] == 4000 for plan in machine.plans[5:])
+    assert all(shared_of(plan).quotas.milli_cpus_per_node[0] == 4000 for plan in machine.plans[5:])
 
 
 def test_a_guest_of_a_known_pair_is_compared_later():
@@ -130,4 +131,6 @@ def test_a_guest_of_a_known_pair_is_compared_later():
     assert machine.guest
     machine.jobs = ()
     machine.step(60)
-    assert FLOOR * 4000 not in [plan.quotas.milli_cpus_per_node[0] for plan in machine.plans[-60:]]
+    assert FLOOR * 4000 not in [
+        shared_of(plan).quotas.milli_cpus_per_node[0] for plan in machine.plans[-60:]
+    ]

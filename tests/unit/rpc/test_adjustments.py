@@ -7,7 +7,8 @@ from itertools import count
 import numpy as np
 import pytest
 
-from bridge.model.decisions.quotas import Quotas
+from bridge.extensions.sharing.part import having_shared
+from bridge.extensions.sharing.quotas import Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
@@ -16,6 +17,7 @@ from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import ExtensionRequests
 from bridge.rpc.reported.hostlist import NodeIndex
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 from schedbridge_contracts.cycles import Memory, run
@@ -43,18 +45,18 @@ class Link:
         numbers, self.awaited = count(1), False
         runtime = Runtime(Willing(), lambda job: f"{job}-{next(numbers)}")
         self.adjustments = Adjustments(lambda: next(numbers), runtime)
+        self.extensions = ExtensionRequests(lambda: next(numbers))
 
     def cycle(self, world, resizes=NO_RESIZES, quotas=None, features=BOTH):
         shown = self.adjustments.overlay(world, nodes_awaited=self.awaited)
         plan = replace(run(world, Memory(), build(parse_policy("easy"))), resizes=resizes)
         if quotas is not None:
             ids, milli = list(quotas), list(quotas.values())
-            plan = replace(
-                plan,
-                quotas=Quotas(np.array(ids, dtype=object), np.array(milli), np.full(len(ids), 100)),
-            )
+            quotas = Quotas(np.array(ids, dtype=object), np.array(milli), np.full(len(ids), 100))
+            plan = having_shared(plan, quotas=quotas)
         nodes = NodeIndex(world.nodes.names)
-        return shown, self.adjustments.decide(shown, plan, NO_RULES, nodes, features)
+        changes = self.adjustments.decide(shown, plan, NO_RULES, nodes, features)
+        return shown, [*changes, *self.extensions.decide(shown, plan, nodes, features)]
 
     def close(self, number, outcome, now_s=11):
         return self.adjustments.close(pb.Fate(decision_id=number, outcome=outcome), now_s)
@@ -198,6 +200,7 @@ def test_a_new_epoch_begins_with_nothing_under_way():
     link = Link()
     link.cycle(a_world(), to(1, 2), {"m": 500})
     link.adjustments.reset()
+    link.extensions.reset()
     shown, (message,) = link.cycle(a_world(now_s=12), quotas={"m": 500})
     assert not shown.running.adapting.any()
     assert message.HasField("quota")

@@ -7,8 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from bridge.model.coscheduling import counted_once, requeues
-from bridge.model.decisions.extensions import Extensions
+from bridge.extensions.sharing.longer_limits import Extensions
+from bridge.extensions.sharing.part import having_shared, requeues, shared_of
+from bridge.extensions.sharing.requests import EXTEND_AGAIN_S, REQUEUE_AGAIN_S
+from bridge.model.coscheduling import counted_once
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
@@ -17,10 +19,11 @@ from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Absent
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.clients.decisions_in_force import DecisionsInForce
-from bridge.rpc.controller.adjustments import EXTEND_AGAIN_S, REQUEUE_AGAIN_S, Adjustments
+from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import ExtensionRequests
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import Session
 from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
@@ -121,11 +124,12 @@ def test_an_unknown_consent_is_none():
 
 def a_guest_start(world: object) -> Plan:
     plan = run(world, Memory(), build(parse_policy("easy")))
-    return replace(
+    plan = replace(
         plan, start_s=np.array([world.now_s]), end_s=np.array([world.now_s + 100]),
         partition=np.zeros(1, np.int32), indptr=np.array([0, 2]), nodes=np.array([0, 1], np.int32),
-        tasks=np.zeros(2, np.int32), reasons=(None,), host_id=objects(["h"]),
+        tasks=np.zeros(2, np.int32), reasons=(None,),
     )  # fmt: skip
+    return having_shared(plan, host_id=objects(["h"]))
 
 
 def test_a_start_names_its_host():
@@ -141,24 +145,31 @@ def test_a_start_names_its_host():
 
 
 class Link:
-    """Adjustments that are asked to put the guest back into the queue."""
+    """What is sent to a controller when the guest is to be put back into the queue."""
 
     def __init__(self):
         numbers = count(1)
         runtime = Runtime(Absent(), lambda job: f"{job}-{next(numbers)}")
         self.adjustments = Adjustments(lambda: next(numbers), runtime)
+        self.extensions = ExtensionRequests(lambda: next(numbers))
 
     def cycle(self, now_s, features=("share",), host_id="h"):
         world = a_world(now_s=now_s, host_id=host_id)
         world = world.with_running(counted_once(world.running))
         shown = self.adjustments.overlay(world)
         plan = run(world, Memory(), build(parse_policy("easy")))
-        plan = replace(plan, requeues=requeues([("g", "slows its host down")]))
-        nodes = NodeIndex(world.nodes.names)
-        return self.adjustments.decide(shown, plan, NO_RULES, nodes, frozenset(features))
+        plan = having_shared(plan, requeues=requeues([("g", "slows its host down")]))
+        return self.sent(shown, plan, frozenset(features))
+
+    def sent(self, shown, plan, features):
+        nodes = NodeIndex(shown.nodes.names)
+        return [
+            *self.adjustments.decide(shown, plan, NO_RULES, nodes, features),
+            *self.extensions.decide(shown, plan, nodes, features),
+        ]
 
     def close(self, number, outcome):
-        return self.adjustments.close(pb.Fate(decision_id=number, outcome=outcome), 11)
+        return self.extensions.close(pb.Fate(decision_id=number, outcome=outcome), 11)
 
 
 def test_a_guest_is_put_back_once_until_the_controller_refuses():
@@ -198,22 +209,23 @@ def test_a_simulated_controller_reads_guests_quotas_and_requeues():
         nodes, world.licences,
     )  # fmt: skip
     plan = decisions.plan(world)
-    assert [plan.host_of(row) for row in range(len(plan))] == ["h"]
-    assert (plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist()) == (["g"], [500])
-    assert (plan.requeues.id.tolist(), plan.requeues.reasons) == (["g"], ("too slow",))
+    part = shared_of(plan)
+    assert [part.host_of(row) for row in range(len(plan))] == ["h"]
+    assert (part.quotas.id.tolist(), part.quotas.milli_cpus_per_node.tolist()) == (["g"], [500])
+    assert (part.requeues.id.tolist(), part.requeues.reasons) == (["g"], ("too slow",))
     assert {fate.decision_id for fate in decisions.results(world)} == {1, 2, 3}
     assert not decisions.results(world)
     again = decisions.plan(world)
-    assert again.quotas.id.tolist() == ["g"]
-    assert not len(again.requeues)
+    assert shared_of(again).quotas.id.tolist() == ["g"]
+    assert not len(shared_of(again).requeues)
     decisions.take(
         [pb.Decision(id=4, job_id="g", quota=pb.Quota(weight=100))], nodes, world.licences
     )
-    assert not len(decisions.plan(world).quotas)
+    assert not len(shared_of(decisions.plan(world)).quotas)
 
 
 class ExtendingLink(Link):
-    """Adjustments that are asked to lengthen the host's time limit."""
+    """What is sent to a controller when the host's time limit is to be longer."""
 
     def cycle(self, now_s, total_s=90, features=("extend",), extended_s=0):
         world = a_world(now_s=now_s)
@@ -221,9 +233,8 @@ class ExtendingLink(Link):
         shown = self.adjustments.overlay(world)
         plan = run(world, Memory(), build(parse_policy("easy")))
         owed = {"h": total_s, "gone": 60} if total_s else {}
-        plan = replace(plan, extensions=Extensions.of(owed))
-        nodes = NodeIndex(world.nodes.names)
-        return self.adjustments.decide(shown, plan, NO_RULES, nodes, frozenset(features))
+        plan = having_shared(plan, extensions=Extensions.of(owed))
+        return self.sent(shown, plan, frozenset(features))
 
 
 def test_an_extension_is_sent_once_and_again_if_the_report_does_not_show_it():
@@ -238,7 +249,7 @@ def test_an_extension_is_sent_once_and_again_if_the_report_does_not_show_it():
     assert again.extend.total_s == 121
     assert link.cycle(90, total_s=0) == []
     assert len(link.cycle(91)) == 1
-    link.adjustments.reset()
+    link.extensions.reset()
     assert len(link.cycle(92)) == 1
 
 
@@ -269,7 +280,7 @@ def test_a_simulated_controller_reads_extensions_once():
     world, decisions = a_world(), DecisionsInForce()
     decision = pb.Decision(id=1, job_id="h", extend=pb.Extend(total_s=61))
     decisions.take([decision], NodeIndex(world.nodes.names), world.licences)
-    plan = decisions.plan(world)
-    assert (plan.extensions.id.tolist(), plan.extensions.total_s.tolist()) == (["h"], [61])
-    assert not len(decisions.plan(world).extensions)
+    longer = shared_of(decisions.plan(world)).extensions
+    assert (longer.id.tolist(), longer.total_s.tolist()) == (["h"], [61])
+    assert not len(shared_of(decisions.plan(world)).extensions)
     assert [fate.decision_id for fate in decisions.results(world)] == [1]

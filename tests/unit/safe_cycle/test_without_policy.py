@@ -11,6 +11,7 @@ from bridge.errors import PolicyError
 from bridge.extension_packages import installed
 from bridge.extensions.port import Extension, Face
 from bridge.extensions.sharing.orders import FLOOR
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.switch import NAME, off_since_s, turned_off
 from bridge.model.learnt import Learnt
 from bridge.ports import State
@@ -43,8 +44,8 @@ def all_fail(monkeypatch):
 def test_guests_are_held_to_the_floor_if_no_policy_has_a_plan():
     plan = Decider(build(PRESETS["easy"]), site=SHARING).decide(world())
     assert not len(plan.starts_now)
-    assert plan.quotas.id.tolist() == ["g0", "g1"]
-    assert plan.quotas.milli_cpus_per_node.tolist() == [round(4000 * FLOOR)] * 2
+    assert shared_of(plan).quotas.id.tolist() == ["g0", "g1"]
+    assert shared_of(plan).quotas.milli_cpus_per_node.tolist() == [round(4000 * FLOOR)] * 2
 
 
 @pytest.mark.parametrize("off", [True, False])
@@ -64,7 +65,7 @@ def test_that_sharing_is_off_is_kept_when_what_was_learnt_is_discarded(monkeypat
     assert "discarded" in plan.notes[0]
     assert set(decider.state.learnt) == ({NAME} if off else set())
     assert (off_since_s(decider.state) is not None) == off
-    assert plan.requeues.id.tolist() == (["g0", "g1"] if off else [])
+    assert shared_of(plan).requeues.id.tolist() == (["g0", "g1"] if off else [])
 
 
 class Broken:
@@ -89,6 +90,6 @@ def test_one_that_fails_stops_no_other(monkeypatch, caplog):
     monkeypatch.setattr(without_policy, "installed", lambda: both)
     plan = Decider(build(PRESETS["easy"]), site=SHARING).decide(world())
     assert "noted" in plan.notes
-    assert len(plan.quotas) == 2
+    assert len(shared_of(plan).quotas) == 2
     assert any("extension broken" in record.message for record in caplog.records)
     assert set(without_policy.kept(State(learnt=LEARNT))) == set(LEARNT)

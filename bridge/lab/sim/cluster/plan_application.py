@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.lab.sim.cluster.allocation import Allocation, JobStart
 from bridge.lab.sim.cluster.cluster_state import ClusterState
 from bridge.lab.sim.cluster.plan_checks import PlanChecks, plan_problem
@@ -96,7 +97,7 @@ class PlanApplication:
     def leaving(self, plan: Plan, now_s: int) -> list[int]:
         """The guests that a valid plan sends back to the queue, as far as they are there."""
         found, running = [], self._state.running.allocations
-        for job_id in plan.requeues.id.tolist():
+        for job_id in shared_of(plan).requeues.id.tolist():
             job = self._state.guests.row(job_id)
             if job is not None and job in running and running[job].host >= 0:
                 found.append(job)
@@ -165,7 +166,7 @@ class PlanApplication:
             np.asarray(plan.tasks[own], dtype=np.int64),
             int(plan.partition[row]),
             predicted_s=int(plan.end_s[row] - plan.start_s[row]),
-            host_id=plan.host_of(row),
+            host_id=shared_of(plan).host_of(row),
         )
         if (why := self._objection(start, now_s)) is not None:
             self._refuse(now_s, self._jobs.id[job], why)

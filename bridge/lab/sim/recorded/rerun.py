@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
+from bridge.model.rules.coscheduling import NAME as SHARING
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.policies.plan.backfill import Backfill
@@ -168,7 +169,7 @@ def _joined(one: Plan, rows: NDArray[np.bool_], other: Plan, other_rows: NDArray
         return np.concatenate((a[rows], b[other_rows]))
 
     return dataclasses.replace(
-        one,
+        one.having(SHARING, None),
         job=np.concatenate((one.job[rows], other.job[other_rows])),
         start_s=both(one.start_s, other.start_s),
         end_s=both(one.end_s, other.end_s),
@@ -179,5 +180,4 @@ def _joined(one: Plan, rows: NDArray[np.bool_], other: Plan, other_rows: NDArray
         reasons=tuple(r for r, keep in zip(one.reasons, rows, strict=True) if keep)
         + tuple(r for r, keep in zip(other.reasons, other_rows, strict=True) if keep),
         groups=None,
-        host_id=None,
     )

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bridge.extensions.power.simulated_nodes import SimulatedPower
+from bridge.extensions.sharing.part import shared_of
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.corridor.power import PowerMeter, PowerSetting
 from bridge.lab.sim.runs.backlog import Watch
@@ -288,7 +289,8 @@ class _Run:
             self.execution.start(job, now_s)
         leaving: list[int] = []
         limited = 0
-        if (self.shares or len(plan.requeues)) and controller.plans.accepts(plan, due.made_s):
+        has_orders = self.shares or len(shared_of(plan).requeues)
+        if has_orders and controller.plans.accepts(plan, due.made_s):
             leaving = controller.plans.leaving(plan, now_s)
             for job in leaving:
                 self._requeue(job, now_s)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.part import shared_of
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.runs.execution import Execution
 from bridge.lab.sim.sharing.progress import CpuLimits, Meets
@@ -97,7 +98,7 @@ class SharedExecution(Execution):
     def share(self, plan: Plan, now_s: int) -> int:
         """Puts quotas and extensions of a plan into force; returns how many jobs they change."""
         limits: dict[int, CpuLimits] = {}
-        quotas, controller = plan.quotas, self._controller
+        quotas, controller = shared_of(plan).quotas, self._controller
         for job_id, milli, weight in zip(
             quotas.id.tolist(),
             quotas.milli_cpus_per_node.tolist(),
@@ -119,7 +120,7 @@ class SharedExecution(Execution):
 
     def _extend(self, plan: Plan, now_s: int) -> list[int]:
         """Lengthens time limits; returns the jobs."""
-        found, controller, extensions = [], self._controller, plan.extensions
+        found, controller, extensions = [], self._controller, shared_of(plan).extensions
         for job_id, total_s in zip(
             extensions.id.tolist(), extensions.total_s.tolist(), strict=True
         ):

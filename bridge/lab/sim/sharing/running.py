@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.longer_limits import whole_minutes_s
 from bridge.lab.sim.sharing.progress import (
     UNLIMITED,
     CpuLimits,
@@ -18,7 +19,6 @@ from bridge.lab.sim.sharing.progress import (
     SharedWork,
 )
 from bridge.lab.sim.sharing.setting import Sharing
-from bridge.model.decisions.extensions import whole_minutes_s
 
 _NOBODY = -1
 

@@ -9,9 +9,10 @@ import pytest
 
 from bridge.extensions.power.changes import PowerChanges, with_changes
 from bridge.extensions.power.columns import NAME, PowerSaving
-from bridge.extensions.power.requests import AGAIN_S, REFUSED_S, PowerRequests
+from bridge.extensions.power.requests import AGAIN_S, REFUSED_S
 from bridge.model.plan import Plan
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import ExtensionRequests
 from bridge.rpc.reported.hostlist import NodeIndex
 from schedbridge_contracts.builders import a_node, a_snapshot
 
@@ -21,7 +22,7 @@ NODES = NodeIndex(("n1", "n2", "n3", "n4"))
 @pytest.fixture
 def requests():
     numbers = count(1)
-    return PowerRequests(lambda: next(numbers))
+    return ExtensionRequests(lambda: next(numbers))
 
 
 def a_report(now_s, off=(), resuming=()):
@@ -39,7 +40,7 @@ def requested(requests, now_s, down=(), up=(), **states):
     snapshot = a_report(now_s, **states)
     changes = PowerChanges(np.array(down, np.int32), np.array(up, np.int32), "why")
     plan = with_changes(Plan.without_rows(now_s), changes)
-    return requests.decide(snapshot, plan, NODES)
+    return requests.decide(snapshot, plan, NODES, frozenset({"power"}))
 
 
 def test_each_way_is_one_decision_with_its_nodes(requests):

@@ -12,6 +12,7 @@ from bridge.extensions.port import Extension, Face
 from bridge.extensions.sharing.operators import Coscheduling
 from bridge.extensions.sharing.pair_knowledge import PAIRS
 from bridge.extensions.sharing.pairs import Pairs
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.switch import NAME, off_since_s, stopped
 from bridge.ports import State
 from bridge.registry import build, parse_policy
@@ -88,10 +89,10 @@ def test_off_ends_it_with_the_next_cycle_and_on_allows_it(functions):
     assert reply.off_since_s > 0
     assert not reply.off_by_policy
     plan = functions.decider.decide(a_world([a_host(), a_guest()]))
-    assert plan.requeues.id.tolist() == ["g0"]
+    assert shared_of(plan).requeues.id.tolist() == ["g0"]
     reply = ask(functions, ORDER.ON)
     assert reply.off_since_s == 0
-    assert not len(functions.decider.decide(a_world([a_host(), a_guest()])).requeues)
+    assert not len(shared_of(functions.decider.decide(a_world([a_host(), a_guest()]))).requeues)
 
 
 def test_users_that_were_stopped_are_shown_and_may_go_on(functions):
@@ -101,7 +102,7 @@ def test_users_that_were_stopped_are_shown_and_may_go_on(functions):
     assert list(ask(functions).stopped_users) == ["eve", "user"]
     assert list(ask(functions, user="user").stopped_users) == ["user"]
     plan = functions.decider.decide(a_world([a_host(), a_guest()]))
-    assert "its host's user" in plan.requeues.reasons[0]
+    assert "its host's user" in shared_of(plan).requeues.reasons[0]
     assert not list(ask(functions, ORDER.ON).stopped_users)
 
 

@@ -9,6 +9,7 @@ from bridge.extensions.sharing.histories import History, application, history_ke
 from bridge.extensions.sharing.interference.monitor import PairMonitor
 from bridge.extensions.sharing.left_hosts import PAUSE_S, LeftHosts
 from bridge.extensions.sharing.pair_knowledge import CEILINGS, Entry, pair_key
+from bridge.extensions.sharing.part import shared_of
 from bridge.extensions.sharing.site_harm import MIN, SiteHarm
 from bridge.extensions.sharing.slowdown import Rate
 from bridge.model.job import Ending
@@ -123,7 +124,7 @@ def test_pauses_of_guests_outlive_the_service():
     """What is stored of a state is `known`; nothing else is there after a restart."""
     cycles = Cycles("pairs")
     host, guest = a_host(memory_stall=0.5), a_guest(requeue=True)
-    assert cycles.run(a_world([host, guest])).requeues.id.tolist() == ["g0"]
+    assert shared_of(cycles.run(a_world([host, guest]))).requeues.id.tolist() == ["g0"]
     stored = {name: Learnt(known=learnt.known) for name, learnt in cycles.state.learnt.items()}
     cycles.state = State(learnt=stored)
     waits = a_waiting_job(id="g0", cpus=4)
@@ -131,6 +132,6 @@ def test_pauses_of_guests_outlive_the_service():
         now_s = NOW_S + at_s
         other = a_host(id="h1", name="other", measured_s=now_s, cpu_s=100.0 + at_s, busy_cpus=1.0)
         plan = cycles.run(a_world([other], [waits], nodes=1, now_s=now_s))
-        assert len(plan.guest_starts) == starts, at_s
+        assert len(shared_of(plan).guest_starts) == starts, at_s
     left = Learning(cycles.state.learnt_by("guests-sent-away"))
     assert LeftHosts(left, now_s).may_be_guest("user", "other")

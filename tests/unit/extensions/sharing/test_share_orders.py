@@ -9,8 +9,9 @@ import pytest
 
 from bridge.extensions.sharing.agents import used
 from bridge.extensions.sharing.job_readings import STALE_S
+from bridge.extensions.sharing.part import having_shared
+from bridge.extensions.sharing.quotas import Quotas
 from bridge.extensions.sharing.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
-from bridge.model.decisions.quotas import Quotas
 from bridge.model.plan import Plan
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
@@ -168,7 +169,7 @@ def test_a_plans_quotas_are_shares_on_the_jobs_nodes():
 
 
 def a_plan(its):
-    return replace(Plan.without_rows(0), quotas=its)
+    return having_shared(Plan.without_rows(0), quotas=its)
 
 
 # ---------------------------------------------------------------- readings

@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.longer_limits import Extensions
+from bridge.extensions.sharing.part import having_shared, requeues
+from bridge.extensions.sharing.quotas import Quotas
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import Fault, FaultKind
 from bridge.lab.sim.runs.sharing_measures import sharing_measures
@@ -16,9 +19,7 @@ from bridge.lab.sim.sharing.setting import Sharing, sharing_of
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.lab.sim.workloads.workload import Workload
-from bridge.model.coscheduling import pairs, requeues
-from bridge.model.decisions.extensions import Extensions
-from bridge.model.decisions.quotas import Quotas
+from bridge.model.coscheduling import pairs
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
@@ -116,16 +117,19 @@ class RandomGuests:
                     break
         leaving = [running.id[row] for row in known if self.rng.random() < self.requeue]
         self.requeued += len(leaving)
-        return replace(
+        planned = replace(
             plan,
             start_s=start_s, end_s=end_s, partition=partition, reasons=tuple(reasons),
             indptr=np.concatenate(([0], np.cumsum([len(n) for n in nodes_of]))).astype(np.int64),
             nodes=np.concatenate([*nodes_of, plan.nodes[:0]]),
             tasks=np.zeros(sum(map(len, nodes_of)), np.int32),
+        )  # fmt: skip
+        return having_shared(
+            planned,
             host_id=host_id if host_id.any() else None,
             quotas=self._limits(running.id[list(known)].tolist()),
             requeues=requeues([(job_id, "by chance") for job_id in leaving]),
-        )  # fmt: skip
+        )
 
     def _limits(self, guests: Sequence[str]) -> Quotas:
         milli = self.rng.choice([0, 100, 250, 500], len(guests)).astype(np.int64)
@@ -251,7 +255,8 @@ def lengthening(decide: Decide) -> Decide:
         running, plan = snapshot.running, decide(snapshot)
         rows = np.flatnonzero(running.extendable & (running.hosted_s > 0)).tolist()
         owed = {str(running.id[row]): int(running.hosted_s[row]) for row in rows}
-        return replace(plan, extensions=Extensions.of(owed), again_s=snapshot.now_s + 10)
+        plan = having_shared(plan, extensions=Extensions.of(owed))
+        return replace(plan, again_s=snapshot.now_s + 10)
 
     return decided
 

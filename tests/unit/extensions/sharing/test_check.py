@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check
-from bridge.model.coscheduling import requeues
-from bridge.model.decisions.extensions import Extensions
-from bridge.model.decisions.quotas import Quotas
+from bridge.extensions.sharing.longer_limits import Extensions
+from bridge.extensions.sharing.part import having_shared, requeues
+from bridge.extensions.sharing.quotas import Quotas
 from bridge.model.job import Coschedule, Hold
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
@@ -55,9 +55,10 @@ def a_plan(world, nodes=(0, 1), start_s=0, host_id="h", later=None, **changed):
         nodes=np.array(list(chain(*members)), np.int32),
         tasks=np.zeros(sum(map(len, members)), np.int32),
         reasons=(None, *(None if at == 0 else WAITS for at in starts[1:])),
-        host_id=objects([host_id] + [""] * more),
     )  # fmt: skip
-    return replace(plan, **changed)
+    plan = having_shared(plan, host_id=objects([host_id] + [""] * more))
+    part = {name: changed.pop(name) for name in ("quotas",) if name in changed}
+    return having_shared(replace(plan, **changed), **part)
 
 
 def texts(world, plan, rules=RULES):
@@ -138,7 +139,7 @@ def test_a_host_has_several_guests_on_different_nodes(guest_end_s):
 
 def test_two_jobs_start_beside_one_host_on_different_nodes():
     world = a_world({"nodes": 1}, jobs=[a_job(**(GUEST | {"nodes": 1}))])
-    plan = replace(a_plan(world, nodes=(0,), later=(0, (1,))), host_id=objects(["h", "h"]))
+    plan = having_shared(a_plan(world, nodes=(0,), later=(0, (1,))), host_id=objects(["h", "h"]))
     assert texts(world, plan) == ""
 
 
@@ -199,7 +200,7 @@ def test_a_node_has_one_guest():
 def test_two_jobs_do_not_start_on_one_node_beside_its_host():
     world = a_world(jobs=[a_job(**GUEST)])
     plan = a_plan(world, later=(0, (0, 1)), host_id="h")
-    plan = replace(plan, host_id=objects(["h", "h"]))
+    plan = having_shared(plan, host_id=objects(["h", "h"]))
     assert "a second guest of h" in texts(world, plan)
 
 
@@ -228,10 +229,10 @@ def test_other_rules_hold_for_guests_too():
     assert "started 1 times, 0 allowed" in texts(world, a_plan(world))
 
 
-def test_a_column_of_hosts_of_another_length():
+def test_a_column_of_hosts_that_is_too_long():
     world = a_world()
-    plan = replace(a_plan(world), host_id=objects(["h", "h"]))
-    assert "another number of rows" in texts(world, plan)
+    plan = having_shared(a_plan(world), host_id=objects(["h", "h"]))
+    assert "hosts for more rows" in texts(world, plan)
 
 
 def of_guest(world, quota=500, weight=1, ids=("g",)):
@@ -272,14 +273,14 @@ def test_requeues_are_for_guests_that_may_be():
 
     plan = Plan.without_rows(0)
     assert texts(with_guest(host_id="h", requeue=True),
-                 replace(plan, requeues=requeues([("g", "why")]))) == ""  # fmt: skip
+                 having_shared(plan, requeues=requeues([("g", "why")]))) == ""  # fmt: skip
     for settings, rows in (
         ({"host_id": "h"}, [("g", "why")]),
         ({"requeue": True}, [("g", "why")]),
         ({"host_id": "h", "requeue": True}, [("g", "why"), ("g", "why")]),
         ({"host_id": "h", "requeue": True}, [("h", "why")]),
     ):
-        found = texts(with_guest(**settings), replace(plan, requeues=requeues(rows)))
+        found = texts(with_guest(**settings), having_shared(plan, requeues=requeues(rows)))
         assert "may not be requeued" in found
 
 
@@ -303,13 +304,14 @@ def test_requeues_are_for_guests_that_may_be():
 )
 def test_limits_are_lengthened_by_the_time_with_guests_at_most(host, extensions, wrong):
     world = a_world(host={"extendable": True, "start_s": -50} | host)
-    plan = replace(a_plan(world, host_id=""), extensions=Extensions.of(extensions))
+    plan = having_shared(a_plan(world, host_id=""), extensions=Extensions.of(extensions))
     assert ("lengthened" in texts(world, plan)) == wrong
 
 
 def test_a_limit_is_lengthened_once():
     world = a_world(host={"extendable": True, "start_s": -50, "hosted_s": 30})
     twice = Extensions(objects(["h", "h"]), np.array([10, 20]))
-    assert "twice" in texts(world, replace(a_plan(world, host_id=""), extensions=twice))
+    assert "twice" in texts(world, having_shared(a_plan(world, host_id=""), extensions=twice))
     odd = Extensions(objects(["h"]), np.array([10, 20]))
-    assert "different length" in texts(world, replace(a_plan(world, host_id=""), extensions=odd))
+    plan = having_shared(a_plan(world, host_id=""), extensions=odd)
+    assert "different length" in texts(world, plan)

@@ -27,51 +27,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.coscheduling import NO_REQUEUES, as_reported, counted_once, pairs
-from bridge.model.decisions.extensions import NO_EXTENSIONS
-from bridge.model.decisions.quotas import MAX_WEIGHT, MIN_WEIGHT, NO_QUOTAS
-from bridge.model.job import RUNNING_COLUMNS, RunningTable
+from bridge.extensions.port import Check, Worlds
+from bridge.extensions.sharing.part import SharedNodes, shared_of
+from bridge.extensions.sharing.quotas import MAX_WEIGHT, MIN_WEIGHT
+from bridge.model.coscheduling import as_reported, counted_once, pairs
+from bridge.model.job import RUNNING_COLUMNS, RunningTable, rows_by_id
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, rules_of, sharing_rules
+from bridge.model.rules.coscheduling import NAME, CoschedulingRules, rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.sound_columns import amounts, length
 from bridge.units import UNPLANNED
 
-Broken = tuple[int, str, str]
-"""Row of the plan (-1: none), job id, and what is wrong."""
+Broken = tuple[str, str]
+"""Job id, and what is wrong."""
 _WAITS = Reason(ReasonCode.OTHER, "starts as a guest")
 
 
-def broken_coscheduling(snapshot: Snapshot, site: Site, plan: Plan) -> list[Broken]:
-    """The violations of rules 1 to 4 and 6 to 8."""
-    others = len(plan.quotas) or len(plan.requeues) or len(plan.extensions)
-    if plan.host_id is None and not others:
-        return []
-    if plan.host_id is not None and len(plan.host_id) != len(plan):
-        return [(-1, "", "has hosts for another number of rows")]
-    return [
-        *_starts(snapshot, site, plan),
-        *_quotas(snapshot, plan),
-        *_requeues(snapshot, plan),
-        *_extensions(snapshot, plan),
-    ]
+class SharingCheck(Check):
+    """See `bridge.extensions.port.Check`."""
+
+    def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
+        """The violations of rules 1 to 4 and 6 to 8."""
+        part = shared_of(plan)
+        if part.host_id is not None and len(part.host_id) > len(plan):
+            yield "", "has hosts for more rows than it has"
+            return
+        yield from _starts(snapshot, site, plan)
+        yield from _quotas(snapshot, plan)
+        yield from _requeues(snapshot, part)
+        yield from _extensions(snapshot, part)
+
+    def worlds(self, snapshot: Snapshot, site: Site, plan: Plan) -> Worlds:  # noqa: ARG002
+        """Those of rule 5."""
+        if not len(shared_of(plan).guest_starts):
+            return ()
+        return (
+            (host_cpus_free(snapshot, plan), plan.having(NAME, None)),
+            guests_running(snapshot, plan),
+        )
+
+    def faults(self, snapshot: Snapshot, part: SharedNodes) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        """Columns of different lengths, and impossible amounts."""
+        quotas, longer = part.quotas, part.extensions
+        yield from length("requeues.reasons", part.requeues.reasons, len(part.requeues))
+        for name, column, count in (
+            ("extensions.total_s", longer.total_s, len(longer)),
+            ("quotas.milli_cpus_per_node", quotas.milli_cpus_per_node, len(quotas)),
+            ("quotas.weight", quotas.weight, len(quotas)),
+        ):
+            yield from length(name, column, count)
+            yield from amounts(name, column)
 
 
 def _starts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
-    running, ids = snapshot.running, snapshot.jobs.id
-    rows_of: dict[str, int] = {}
-    for at, job_id in enumerate(running.id.tolist()):
-        if not running.releasing[at]:
-            rows_of[job_id] = at
+    running, ids, part = snapshot.running, snapshot.jobs.id, shared_of(plan)
+    rows_of = rows_by_id(running)
     shared = set[int]()
     for guest in pairs(running):
         shared.update(running.nodes[running.indptr[guest] : running.indptr[guest + 1]].tolist())
     reported = as_reported(running)
-    for row in plan.guest_starts.tolist():
-        job, host_id = int(plan.job[row]), str(plan.host_id[row])  # type: ignore[index]
+    for row in part.guest_starts.tolist():
+        job, host_id = int(plan.job[row]), part.host_of(row)
         host, nodes = rows_of.get(host_id), plan.nodes_of(row)
         if host is None:
             text = f"is to be the guest of {host_id:.60}, which does not run"
@@ -81,7 +101,7 @@ def _starts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
             text = _pair(snapshot, site, plan, (row, host), reported)
         shared.update(nodes.tolist())
         if text:
-            yield row, str(ids[job]), text
+            yield str(ids[job]), text
 
 
 def _pair(
@@ -157,46 +177,46 @@ def _rules(snapshot: Snapshot, site: Site, partition: int) -> CoschedulingRules 
 
 def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
     """Quotas of jobs that are no guests, second ones, and impossible ones (rule 6)."""
-    quotas = plan.quotas
+    quotas, starts = shared_of(plan).quotas, shared_of(plan).guest_starts
     if not len(quotas.id) == len(quotas.milli_cpus_per_node) == len(quotas.weight):
-        yield -1, "", "has columns of quotas of different length"
+        yield "", "has columns of quotas of different length"
         return
     running = snapshot.running
     known = set(running.id[running.host_id.astype(bool)].tolist())
-    known.update(snapshot.jobs.id[plan.job[plan.guest_starts]].tolist())
+    known.update(snapshot.jobs.id[plan.job[starts]].tolist())
     seen: set[str] = set()
     for job_id, quota, weight in zip(
         quotas.id.tolist(), quotas.milli_cpus_per_node.tolist(), quotas.weight.tolist(), strict=True
     ):
         if job_id not in known or job_id in seen:
-            yield -1, job_id, "has two quotas" if job_id in seen else "has a quota but is no guest"
+            yield job_id, "has two quotas" if job_id in seen else "has a quota but is no guest"
         elif quota < 0 or not MIN_WEIGHT <= weight <= MAX_WEIGHT:
-            yield -1, job_id, "has an impossible quota or weight"
+            yield job_id, "has an impossible quota or weight"
         seen.add(job_id)
 
 
-def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
+def _requeues(snapshot: Snapshot, part: SharedNodes) -> Iterator[Broken]:
     """Requeues of jobs that are no running guests or may not be, and second ones (rule 7)."""
     running, seen = snapshot.running, set[str]()
-    if len(plan.requeues.reasons) != len(plan.requeues.id):
-        yield -1, "", "has columns of requeues of different length"
+    if len(part.requeues.reasons) != len(part.requeues.id):
+        yield "", "has columns of requeues of different length"
         return
     guests = {
         job_id: bool(running.requeue[row])
         for row, job_id in enumerate(running.id.tolist())
         if running.host_id[row]
     }
-    for job_id in plan.requeues.id.tolist():
+    for job_id in part.requeues.id.tolist():
         if job_id in seen or not guests.get(job_id, False):
-            yield -1, job_id, "is requeued twice, is no guest, or may not be requeued"
+            yield job_id, "is requeued twice, is no guest, or may not be requeued"
         seen.add(job_id)
 
 
-def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
+def _extensions(snapshot: Snapshot, part: SharedNodes) -> Iterator[Broken]:
     """Limits lengthened twice, or by more than the time with guests (rule 8)."""
     running, seen = snapshot.running, set[str]()
-    if len(plan.extensions.total_s) != len(plan.extensions.id):
-        yield -1, "", "has columns of extensions of different length"
+    if len(part.extensions.total_s) != len(part.extensions.id):
+        yield "", "has columns of extensions of different length"
         return
     max_s: dict[str, int] = {}
     for row in np.flatnonzero(running.extendable).tolist():
@@ -207,28 +227,22 @@ def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
             ran_s = max(now_s - int(running.start_s[row]), 0)
             max_s[str(running.id[row])] = min(int(running.hosted_s[row]) + present_s, ran_s)
     for job_id, total_s in zip(
-        plan.extensions.id.tolist(), plan.extensions.total_s.tolist(), strict=True
+        part.extensions.id.tolist(), part.extensions.total_s.tolist(), strict=True
     ):
         if job_id in seen or not 0 < total_s <= max_s.get(job_id, 0):
-            yield -1, job_id, "has its limit lengthened twice, or by more than its time with guests"
+            yield job_id, "has its limit lengthened twice, or by more than its time with guests"
         seen.add(job_id)
 
 
 # ---------------------------------------------------------------- worlds for rule 5
 
 
-def as_ordinary(plan: Plan) -> Plan:
-    """The plan with guests as ordinary rows."""
-    return replace(
-        plan, host_id=None, quotas=NO_QUOTAS, requeues=NO_REQUEUES, extensions=NO_EXTENSIONS
-    )
-
-
 def host_cpus_free(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """The snapshot in which the hosts of the plan's guests hold no CPU on the guests' nodes."""
-    running = snapshot.running
-    hosts = set(plan.host_id[plan.guest_starts].tolist())  # type: ignore[index]
-    shared = np.concatenate([plan.nodes_of(row) for row in plan.guest_starts.tolist()])
+    running, part = snapshot.running, shared_of(plan)
+    starts = part.guest_starts.tolist()
+    hosts = {part.host_of(row) for row in starts}
+    shared = np.concatenate([plan.nodes_of(row) for row in starts])
     use = running.use.copy()
     for row, job_id in enumerate(running.id.tolist()):
         if job_id in hosts:
@@ -239,7 +253,7 @@ def host_cpus_free(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 def guests_running(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     """The snapshot in which the plan's guests run, and the plan in which they wait."""
-    rows = plan.guest_starts
+    rows = shared_of(plan).guest_starts
     running = counted_once(_with_guests(snapshot, plan, rows))
     starts = np.ones(len(plan), dtype=bool)
     starts[rows] = False
@@ -247,7 +261,7 @@ def guests_running(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     entries = np.repeat(starts, width)
     waits = dict.fromkeys(rows.tolist(), _WAITS)
     return snapshot.with_running(running), replace(
-        as_ordinary(plan),
+        plan.having(NAME, None),
         start_s=np.where(starts, plan.start_s, UNPLANNED),
         end_s=np.where(starts, plan.end_s, 0),
         partition=np.where(starts, plan.partition, -1).astype(np.int32),
@@ -274,7 +288,7 @@ def _with_guests(snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> Runn
         "start_s": plan.start_s[rows], "end_s": plan.end_s[rows],
         "partition": plan.partition[rows].astype(np.int64), "licences": jobs.licences[job],
         "requeue": jobs.requeue[job],
-        "host_id": plan.host_id[rows],  # type: ignore[index]
+        "host_id": objects(shared_of(plan).host_of(row) for row in rows.tolist()),
     }  # fmt: skip
     nodes = [plan.nodes_of(row) for row in rows.tolist()]
     use = [
