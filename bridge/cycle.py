@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from bridge.cycle_view import CycleUnderWay
 from bridge.errors import InvalidPlan
-from bridge.extension_packages import active_stages
+from bridge.extension_packages import active_stages, counted
 from bridge.extensions.elastic.replan import QueueReplan
-from bridge.model.coscheduling import guests_counted_once
 from bridge.model.plan import Plan
 from bridge.model.rules.resize_limits import bounded
 from bridge.model.rules.site import Site
@@ -75,7 +74,7 @@ def run_cycle(
         InvalidPlan: the plan breaks a rule and must not be used.
     """
     context = Context(site, state, random, environment or Environment())
-    snapshot = guests_counted_once(bounded(snapshot, site.resizes))
+    snapshot = snapshot.with_running(counted(bounded(snapshot, site.resizes).running))
     extensions = active_stages(snapshot, policy, left_out)
 
     # 1. Predict: how long will each job run? Used only where an underestimate is safe.
@@ -84,7 +83,8 @@ def run_cycle(
     predicted = snapshot
     if prediction is not None:
         prediction = drop_unsafe(snapshot, prediction, site)
-        predicted = guests_counted_once(apply_predictions(snapshot, prediction))
+        predicted = apply_predictions(snapshot, prediction)
+        predicted = predicted.with_running(counted(predicted.running))
 
     # 2. Order: which job is considered first? Jobs that are not yet eligible are considered last.
     order = eligible_first(predicted.jobs, policy.order.order(predicted), predicted.now_s)

@@ -15,11 +15,14 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
 from bridge.extensions.port import CycleView, Extension, Face, Stages, Worlds
 from bridge.extensions.service_port import SiteRules
-from bridge.model.job import has_value
+from bridge.model.job import RunningTable, has_value
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
@@ -96,8 +99,9 @@ def _check(name: str, extension: Extension) -> None:
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
     for face in (
-        extension.stages, extension.fallback, extension.check, extension.wire, extension.rules,
-        extension.gauges, extension.meter, extension.operators, extension.agents, extension.memory,
+        extension.stages, extension.counting, extension.fallback, extension.check, extension.wire,
+        extension.rules, extension.gauges, extension.meter, extension.operators, extension.agents,
+        extension.memory,
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
@@ -221,6 +225,22 @@ class StagesInCycle:
             if self.acts_for_policy:
                 raise
             raise ExtensionError(self.name, f"{type(error).__name__}: {error}") from error
+
+
+def counted(running: RunningTable) -> RunningTable:
+    """Returns the table as extensions count the use of jobs, by the present ends of these."""
+    for extension in installed().by_name.values():
+        if extension.counting is not None and has_value(running, extension.marks):
+            running = extension.counting.made().counted(running)
+    return running
+
+
+def as_reported(running: RunningTable) -> NDArray[np.int64]:
+    """Returns what each job holds by itself, as `RunningTable.use`: the inverse of `counted`."""
+    for extension in installed().by_name.values():
+        if extension.counting is not None and has_value(running, extension.marks):
+            return extension.counting.made().reported(running)
+    return running.use
 
 
 def has_mark(name: str, snapshot: Snapshot) -> bool:

@@ -6,8 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.extensions.sharing.part import shared_of
-from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
+from bridge.extensions.sharing.rules import (
+    Coschedule,
+    CoschedulingRules,
+    Scope,
+    sharing_rules,
+    with_sharing,
+)
 from bridge.model.rules.site import Site
 from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
 

@@ -8,9 +8,14 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.extensions.sharing.part import shared_of
+from bridge.extensions.sharing.rules import (
+    Coschedule,
+    CoschedulingRules,
+    Scope,
+    sharing_rules,
+    with_sharing,
+)
 from bridge.extensions.sharing.switch import NAME, turned_off
-from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, sharing_rules, with_sharing
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.ports import State
 from bridge.recording.recordings import Recording, decode, encode

@@ -43,8 +43,7 @@ from bridge.check.site_rules import broken_rules
 from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
-from bridge.extension_packages import broken_parts, other_worlds
-from bridge.model.coscheduling import counted_once
+from bridge.extension_packages import broken_parts, counted, other_worlds
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.decisions.start_widths import StartWidths
 from bridge.model.job import WidthRule
@@ -112,8 +111,7 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns the violations of a plan, empty if it is legal. O(n log n) in nodes planned."""
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
-    if (running := counted_once(snapshot.running)) is not snapshot.running:
-        snapshot = snapshot.with_running(running)
+    snapshot = snapshot.with_running(counted(snapshot.running))
     if plan.only_rows:
         return _rows(snapshot, site, plan)
     broken = broken_parts(snapshot, site, plan)

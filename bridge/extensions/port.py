@@ -32,6 +32,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bridge.extensions.service_port import (
     AgentReaders,
     Gauges,
@@ -40,6 +43,7 @@ from bridge.extensions.service_port import (
     Operators,
     SiteRules,
 )
+from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
@@ -118,6 +122,16 @@ class Stages:
         return planned
 
 
+class Counting(Protocol):
+    """How the use of running jobs is counted where several of them use the same resources."""
+
+    def counted(self, running: RunningTable) -> RunningTable:
+        """The table by the present ends; may be asked again after these have changed."""
+
+    def reported(self, running: RunningTable) -> NDArray[np.int64]:
+        """What each job holds by itself, as `RunningTable.use`: the inverse of `counted`."""
+
+
 class Fallback(Protocol):
     """What an extension still decides in a cycle without a plan of any policy."""
 
@@ -175,6 +189,7 @@ class Extension:
         stage: the stage of policies that it acts in, one of `bridge.model.policy.STAGES`. If it
             fails, then the policy has failed.
         marks: columns of running jobs; where one has a value, the extension is active.
+        counting: how the use of running jobs is counted that have a value in one of `marks`.
         fallback: what it decides if no policy has a plan.
         keeps: names in `State.learnt` that are kept when what was learnt is discarded.
         check: judges its part of a plan.
@@ -196,6 +211,7 @@ class Extension:
     stage: str = ""
     marks: tuple[str, ...] = ()
     stages: Face[Stages] | None = None
+    counting: Face[Counting] | None = None
     fallback: Face[Fallback] | None = None
     keeps: tuple[str, ...] = ()
     check: Face[Check] | None = None

@@ -73,19 +73,6 @@ class WidthRule(IntEnum):
         return self.next_width(nodes) == nodes
 
 
-class Coschedule(IntEnum):
-    """What a job's user allows (`--coschedule`); numbers as on the wire."""
-
-    SITE = 0
-    """Not stated: as the site says."""
-    HOST = 1
-    """Another job may run on its nodes."""
-    GUEST = 2
-    """It may run on another job's nodes."""
-    BOTH = 3
-    NEVER = 4
-
-
 class Ending(IntEnum):
     """How a job ended that ran; numbers as on the wire."""
 
@@ -209,7 +196,7 @@ class JobTable:
     learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
     coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, maximum=4)] = LEFT_OUT
-    """`Coschedule`."""
+    """Whether its user lets it share nodes; 0: as the site says."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
     rigid: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
@@ -356,7 +343,7 @@ class RunningTable:
     power_lost_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
     """Since when the measurement of one of its nodes is lost; 0: none is."""
     coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, maximum=4)] = LEFT_OUT
-    """`Coschedule`."""
+    """Whether its user lets it share nodes; 0: as the site says."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
     rigid: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
@@ -364,17 +351,17 @@ class RunningTable:
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
     host_id: Annotated[Objects, Column(MESSAGE, Unit.TEXT, "host_job_id")] = LEFT_OUT
-    """The running job whose guest it is; empty: none (`bridge.model.coscheduling`)."""
+    """The running job on whose CPUs it runs; empty: it has CPUs of its own."""
     hosted_s: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
-    """Time for which it had guests since its start, s, without the present ones."""
+    """Time for which others ran on its CPUs since its start, s, without the present ones."""
     hosted_since_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)] = LEFT_OUT
     """Since when it has the present ones; 0: it has none."""
     extended_s: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
-    """By how much its time limit was lengthened for its guests, s; contained in `end_s`."""
+    """By how much its time limit was lengthened for these, s; contained in `end_s`."""
     extendable: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
-    """The controller can lengthen its time limit for its guests."""
+    """The controller can lengthen its time limit."""
     own_cpus: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
-    """Of a guest: the CPUs that it holds on each of its nodes once its host has ended."""
+    """Of one with a `host_id`: the CPUs that it holds on each node once that job has ended."""
     cpu_s: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """CPU time since its start, on all nodes, s; -1: not measured."""
     busy_cpus: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT

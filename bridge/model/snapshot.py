@@ -101,8 +101,8 @@ class Snapshot:
         return self.with_tables(jobs=jobs)
 
     def with_running(self, running: RunningTable) -> "Snapshot":
-        """The same with other running jobs."""
-        return self.with_tables(running=running)
+        """The same with other running jobs; itself if they are its own."""
+        return self if running is self.running else self.with_tables(running=running)
 
     def with_tables(self, **changed: object) -> "Snapshot":
         """The same with other values of these attributes."""

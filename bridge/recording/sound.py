@@ -11,7 +11,7 @@ from dataclasses import fields
 
 from bridge.core import Tree
 from bridge.extension_packages import installed
-from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Coschedule, Ending, Hold, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Ending, Hold, WidthRule
 from bridge.model.job_columns import AMOUNTS, VECTORS, Column, Unit
 from bridge.model.parts import is_among_fields
 from bridge.model.plan import Plan
@@ -110,7 +110,6 @@ def _jobs(snapshot: Snapshot) -> Iterator[ColumnFault]:
         yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
     yield from indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
     yield from indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
-    yield from indexes("snapshot.jobs.coschedule", jobs.coschedule, len(Coschedule), none=True)
     if not all(jobs.partitions):
         yield "snapshot.jobs.partitions", "names none for some job"
     for row, requested in enumerate(jobs.chunks):
@@ -141,9 +140,6 @@ def _running(snapshot: Snapshot) -> Iterator[ColumnFault]:
     yield from indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
     yield from _columns("snapshot.running", running, RUNNING_COLUMNS, snapshot)
     yield from indexes("snapshot.running.width_rule", running.width_rule, len(WidthRule))
-    yield from indexes(
-        "snapshot.running.coschedule", running.coschedule, len(Coschedule), none=True
-    )
 
 
 def _columns(
@@ -160,6 +156,8 @@ def _columns(
         name, column = f"{field}.{each.name}", getattr(table, each.name)
         if each.unit in (Unit.PARTITION, Unit.RESERVATION, Unit.NODE):
             yield from indexes(name, column, rows[each.unit], none=True)
+        elif each.unit is Unit.CODE:
+            yield from indexes(name, column, each.maximum + 1, none=True)
         elif each.unit in rows:
             for row, named in enumerate(column):
                 if not all(0 <= index < rows[each.unit] for index in named):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
-from bridge.model.coscheduling import as_reported
+from bridge.extension_packages import as_reported
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable

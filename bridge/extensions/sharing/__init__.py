@@ -11,7 +11,7 @@ from typing import Final
 
 from bridge.extensions.port import Extension, Face
 from bridge.extensions.sharing.part import SharedNodes
-from bridge.model.rules.coscheduling import NAME, SharingRules
+from bridge.extensions.sharing.rules import NAME, SharingRules
 
 EXTENSION: Final = Extension(
     NAME,
@@ -21,6 +21,7 @@ EXTENSION: Final = Extension(
     stage="share",
     marks=("host_id", "extended_s"),
     stages=Face("bridge.extensions.sharing.stages:SharingStages"),
+    counting=Face("bridge.extensions.sharing.counting:GuestCounting"),
     fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
     keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
     check=Face("bridge.extensions.sharing.check:SharingCheck"),

@@ -8,9 +8,9 @@ from typing import Final
 
 from bridge.extensions.service_port import AgentReader, Memory
 from bridge.extensions.sharing.job_readings import JobReadings
+from bridge.extensions.sharing.rules import NAME
 from bridge.extensions.sharing.share_orders import ShareOrders, hosts_of, shares_of
 from bridge.model.plan import Plan
-from bridge.model.rules.coscheduling import NAME
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.agents.hub import Hub

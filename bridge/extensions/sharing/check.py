@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.extensions.port import Check, Worlds
+from bridge.extensions.sharing.counting import as_reported, counted_once, pairs
 from bridge.extensions.sharing.part import SharedNodes, shared_of
 from bridge.extensions.sharing.quotas import MAX_WEIGHT, MIN_WEIGHT
-from bridge.model.coscheduling import as_reported, counted_once, pairs
+from bridge.extensions.sharing.rules import NAME, CoschedulingRules, rules_of, sharing_rules
 from bridge.model.job import RUNNING_COLUMNS, RunningTable, rows_by_id
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import NAME, CoschedulingRules, rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.sound_columns import amounts, length

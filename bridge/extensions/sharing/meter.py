@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bridge.extensions.sharing import switch
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.interference.monitor import PairMonitor
 from bridge.extensions.sharing.leaving import kind_of
 from bridge.extensions.sharing.pair_knowledge import PAIRS
 from bridge.extensions.sharing.part import shared_of
-from bridge.model.coscheduling import pairs
+from bridge.extensions.sharing.rules import rules_of, sharing_rules
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
-from bridge.model.rules.coscheduling import rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State

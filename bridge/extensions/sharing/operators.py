@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bridge.extensions.sharing import exchange_text, switch
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.experts import default_experts
 from bridge.extensions.sharing.histories import application_of
 from bridge.extensions.sharing.kept_learner import ASAX, read_learner
 from bridge.extensions.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
 from bridge.extensions.sharing.part import shared_of
+from bridge.extensions.sharing.rules import rules_of, sharing_rules
 from bridge.extensions.sharing.site_harm import SiteHarm, with_observations_of
-from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
-from bridge.model.rules.coscheduling import rules_of, sharing_rules
 from bridge.ports import State
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch

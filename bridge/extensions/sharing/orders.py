@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.part import Requeues, requeues
 from bridge.extensions.sharing.quotas import MIN_WEIGHT, USUAL_WEIGHT, Quotas
-from bridge.model.coscheduling import pairs
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
 from bridge.model.snapshot import Snapshot

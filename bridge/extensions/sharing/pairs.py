@@ -51,6 +51,7 @@ from typing import Final
 
 from bridge.errors import ConfigError
 from bridge.extensions.sharing import left_hosts, switch
+from bridge.extensions.sharing.counting import has_guests
 from bridge.extensions.sharing.histories import application, history_of
 from bridge.extensions.sharing.interference.measurements import MAX_UNKNOWN
 from bridge.extensions.sharing.interference.monitor import PairMonitor
@@ -70,15 +71,14 @@ from bridge.extensions.sharing.pair_knowledge import (
 from bridge.extensions.sharing.pair_record import Pair
 from bridge.extensions.sharing.part import GuestStart
 from bridge.extensions.sharing.quotas import MIN_WEIGHT
+from bridge.extensions.sharing.rules import sharing_rules
 from bridge.extensions.sharing.safety import short_of_memory
 from bridge.extensions.sharing.seen import is_measured
 from bridge.extensions.sharing.slots import Guest, Host, Slots
 from bridge.extensions.sharing.slowdown import CPU_MS, PROGRESS, SHORT, UNITS, Rate
 from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
-from bridge.model.coscheduling import has_guests
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
-from bridge.model.rules.coscheduling import sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from bridge.extensions.sharing.longer_limits import NO_EXTENSIONS, Extensions
 from bridge.extensions.sharing.quotas import NO_QUOTAS, Quotas
+from bridge.extensions.sharing.rules import NAME
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.rules.coscheduling import NAME
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ Rules
 
 from collections.abc import Iterable
 
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.leaving import NO_MEMORY, NO_ROOM
 from bridge.extensions.sharing.left_hosts import LeftHosts
 from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.seen import is_measured
 from bridge.extensions.sharing.slots import STALLED, Slots
-from bridge.model.coscheduling import pairs
 from bridge.model.node import MEMORY_MIB
 
 

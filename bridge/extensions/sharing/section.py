@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, RootModel
 
-from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, SharingRules
+from bridge.extensions.sharing.rules import Coschedule, CoschedulingRules, Scope, SharingRules
 from bridge.planning.site_rules.values_text import Section
 
 MAX_SHARING = 1000

@@ -27,14 +27,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.counting import as_reported, pairs
 from bridge.extensions.sharing.part import GuestStart
+from bridge.extensions.sharing.rules import CoschedulingRules, rules_of, sharing_rules
 from bridge.extensions.sharing.seen import is_measured
-from bridge.model.coscheduling import as_reported, pairs
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, rules_of, sharing_rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility

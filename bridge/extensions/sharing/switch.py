@@ -4,11 +4,11 @@
 from collections.abc import Iterable
 from typing import Final
 
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.kept_keys import APART
 from bridge.extensions.sharing.leaving import NOT_NOW
 from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.slots import Slots
-from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.ports import State
 

@@ -44,6 +44,7 @@ import numpy as np
 
 from bridge.errors import ConfigError
 from bridge.extensions.sharing import left_hosts
+from bridge.extensions.sharing.counting import has_guests, pairs
 from bridge.extensions.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
 from bridge.extensions.sharing.histories import applications, follow, history_of
 from bridge.extensions.sharing.kept_keys import APART
@@ -56,7 +57,6 @@ from bridge.extensions.sharing.seen import observed
 from bridge.extensions.sharing.slots import Slots
 from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
 from bridge.extensions.sharing.switch import off_since_s, send_away
-from bridge.model.coscheduling import has_guests, pairs
 from bridge.model.job import EndedTable, Ending
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.extensions.sharing import left_hosts
+from bridge.extensions.sharing.counting import has_guests
 from bridge.extensions.sharing.orders import Orders, cpus_of
 from bridge.extensions.sharing.safety import keep_safe
 from bridge.extensions.sharing.slots import Slots
 from bridge.extensions.sharing.stage_share import NOTHING_SHARED, Shared
 from bridge.extensions.sharing.switch import off_since_s, send_away
-from bridge.model.coscheduling import has_guests
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot

@@ -26,7 +26,6 @@ from typing import Any
 from bridge.errors import BridgeError, ControllerError
 from bridge.interpreter import python
 from bridge.model.learnt import Learnt
-from bridge.model.rules.coscheduling import NAME as SHARING
 from bridge.planning.power.calibration import NodeReports
 from bridge.power.entry_log import Author
 from bridge.power.resolve import Entries
@@ -187,7 +186,7 @@ class Answers:
                 author = Author(*(part.decode() for part in parts[1:3]))
                 return [change_corridor(functions.corridor, requested, author).SerializeToString()]
             case MessageKind.COSCHEDULING:
-                handler = functions.handlers.get(SHARING)
+                handler = functions.handlers.get("sharing")
                 return [b"" if handler is None else handler(bytes(parts[0]), parts[1].decode())]
             case MessageKind.CURVES:
                 return list(pack(functions.curves()))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
+from bridge.extension_packages import counted
 from bridge.left_out import LeftOut
-from bridge.model.coscheduling import beside_completing, counted_once
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable, left_out_of
 from bridge.model.snapshot import Partition, Reservation, Snapshot
@@ -31,6 +31,7 @@ from bridge.rpc.reported.jobs import (
     RUNNING_FIELDS,
     PendingJobs,
     ReportedRunningJobs,
+    beside_completing,
 )
 from bridge.rpc.reported.nodes import ReportedNodes
 from bridge.rpc.reported.refusals import Others, Refusals
@@ -334,7 +335,7 @@ class ReportedCluster:
         if self._running_table is None:
             table = self._running.table()
             if Feature.SHARE in self._hello.features:
-                table = beside_completing(counted_once(table), self.nodes.table().capacity)
+                table = beside_completing(counted(table), self.nodes.table().capacity)
             else:
                 table = table.with_columns(host_id=left_out_of(table)["host_id"])
             if Feature.EXTEND not in self._hello.features:

@@ -2,6 +2,7 @@
 """The pending and running jobs that a controller has reported, as columns."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter, gt
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable
 from bridge.model.job_columns import Column, Source, Unit
+from bridge.model.node import CPUS
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import Allocated
 from bridge.rpc.reported.decode_request import Lowered
@@ -273,3 +275,29 @@ class ReportedRunningJobs(RowStore):
             "use": self._use.take(pool, axis=0),
         }
         return RunningTable.of_columns({**columns, **held})
+
+
+def beside_completing(running: RunningTable, capacity: NDArray[np.int64]) -> RunningTable:
+    """The table in which completing jobs count with the CPUs that running jobs leave on each node.
+
+    It is the same table if no node has more CPUs in use than it has.
+
+    Args:
+        running: jobs that are completing have an `end_s` of 0.
+        capacity: (n_nodes, R) of the nodes.
+    """
+    completing = (running.end_s == 0).repeat(np.diff(running.indptr))
+    if not completing.any():
+        return running
+    held, cpus = np.zeros(len(capacity), dtype=np.int64), running.use[:, CPUS]
+    np.add.at(held, running.nodes, cpus)
+    over = completing & (held > capacity[:, CPUS])[running.nodes]
+    if not over.any():
+        return running
+    excess, use = held - capacity[:, CPUS], running.use.copy()
+    for entry in over.nonzero()[0].tolist():
+        node = int(running.nodes[entry])
+        less = min(int(use[entry, CPUS]), max(int(excess[node]), 0))
+        use[entry, CPUS] -= less
+        excess[node] -= less
+    return replace(running, use=use)

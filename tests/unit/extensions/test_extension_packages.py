@@ -13,7 +13,14 @@ import pytest
 from bridge import extension_packages
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, InvalidPlan
-from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
+from bridge.extension_packages import (
+    GROUP,
+    active_stages,
+    as_reported,
+    counted,
+    gathered,
+    overlaid,
+)
 from bridge.extensions.port import Check, Extension, Face, Stages
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.site_rules.rules_text import parse_site
@@ -205,6 +212,27 @@ def test_one_is_active_where_the_policy_has_an_algorithm_of_its_stage(sharer, mo
     plan = decider.decide(world)
     assert plan.notes == ("fell back: policy easy: ValueError: bad",)
     assert decider.failures == 1
+
+
+class Doubling:
+    """Counts each job twice."""
+
+    def counted(self, running):
+        return replace(running, use=2 * running.use)
+
+    def reported(self, running):
+        return running.use // 2
+
+
+def test_one_counts_the_use_of_running_jobs_where_one_has_a_value_in_its_columns(monkeypatch):
+    face = Face(f"{__name__}:Doubling")
+    there = gathered(points(twice=Extension("twice", marks=("host_id",), counting=face)))
+    monkeypatch.setattr(extension_packages, "installed", lambda: there)
+    plain, pair = (a_world(jobs).running for jobs in ([a_host()], [a_host(), a_guest()]))
+    assert counted(plain) is plain
+    assert as_reported(plain) is plain.use
+    assert np.array_equal(counted(pair).use, 2 * pair.use)
+    assert np.array_equal(as_reported(counted(pair)), pair.use)
 
 
 def test_one_that_is_not_active_does_nothing(painted):

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.extensions.sharing.part import shared_of
+from bridge.extensions.sharing.rules import sharing_rules, with_sharing
 from bridge.model.job import Ending
-from bridge.model.rules.coscheduling import sharing_rules, with_sharing
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.sharing import NOW_S, SHARING, a_host, a_waiting_job, a_world
 from tests.unit.policies.measured_node import (

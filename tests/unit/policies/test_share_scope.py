@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.extensions.sharing.part import shared_of
-from bridge.model.rules.coscheduling import Scope, sharing_rules, with_sharing
+from bridge.extensions.sharing.rules import Scope, sharing_rules, with_sharing
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.sharing import (
     SHARING as SITE,

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.model.coscheduling import counted_once
+from bridge.extensions.sharing.counting import counted_once
 from bridge.model.node import CPUS
 from bridge.model.rules.power import power_of
 from bridge.model.rules.site import NO_RULES

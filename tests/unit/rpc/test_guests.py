@@ -7,11 +7,11 @@ from itertools import count
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.counting import counted_once
 from bridge.extensions.sharing.longer_limits import Extensions
 from bridge.extensions.sharing.part import having_shared, requeues, shared_of
 from bridge.extensions.sharing.requests import EXTEND_AGAIN_S, REQUEUE_AGAIN_S
-from bridge.model.coscheduling import counted_once
-from bridge.model.job import Coschedule
+from bridge.extensions.sharing.rules import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.rules.site import NO_RULES

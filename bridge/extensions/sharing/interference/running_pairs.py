@@ -3,9 +3,9 @@
 
 from collections.abc import Collection
 
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.orders import cpus_of
 from bridge.extensions.sharing.slowdown import works_of
-from bridge.model.coscheduling import pairs
 from bridge.model.snapshot import Snapshot
 
 

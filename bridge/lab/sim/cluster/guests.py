@@ -14,10 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.rules import Coschedule
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.occupancy import Occupancy
 from bridge.lab.sim.cluster.running_jobs import RunningJobs
-from bridge.model.job import Coschedule, JobTable
+from bridge.model.job import JobTable
 from bridge.model.node import CPUS
 from bridge.model.snapshot import Partition
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.counting import counted_once
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.held_nodes import HeldNodes
 from bridge.lab.sim.cluster.job_rows import ColumnRows
 from bridge.lab.sim.workloads.workload import Malleable
-from bridge.model.coscheduling import counted_once
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.job_columns import objects
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.sharing.rules import NAME as SHARING
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
-from bridge.model.rules.coscheduling import NAME as SHARING
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.policies.plan.backfill import Backfill

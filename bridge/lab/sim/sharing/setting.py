@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.extensions.sharing.rules import Coschedule
 from bridge.lab.sim.sharing.interference import Interference
-from bridge.model.job import Coschedule
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.extensions.sharing.rules import Coschedule
 from bridge.lab.sim.sharing.interference import Interference, UseStage
 from bridge.lab.sim.sharing.setting import Sharing
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
-from bridge.model.job import Coschedule, JobTable
+from bridge.model.job import JobTable
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition

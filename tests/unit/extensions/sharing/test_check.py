@@ -11,11 +11,11 @@ from bridge.check.legality import check
 from bridge.extensions.sharing.longer_limits import Extensions
 from bridge.extensions.sharing.part import having_shared, requeues
 from bridge.extensions.sharing.quotas import Quotas
-from bridge.model.job import Coschedule, Hold
+from bridge.extensions.sharing.rules import Coschedule, CoschedulingRules, Scope, with_sharing
+from bridge.model.job import Hold
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, with_sharing
 from bridge.model.rules.site import Site
 from bridge.units import UNPLANNED
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot

@@ -9,9 +9,14 @@ import pytest
 import yaml
 
 from bridge.errors import ConfigError
+from bridge.extensions.sharing.rules import (
+    Coschedule,
+    CoschedulingRules,
+    Scope,
+    rules_of,
+    sharing_rules,
+)
 from bridge.input_problems import ConfigProblems
-from bridge.model.job import Coschedule
-from bridge.model.rules.coscheduling import CoschedulingRules, Scope, rules_of, sharing_rules
 from bridge.model.rules.limits import (
     ALWAYS,
     Access,

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.counting import pairs
 from bridge.extensions.sharing.longer_limits import Extensions
 from bridge.extensions.sharing.part import having_shared, requeues
 from bridge.extensions.sharing.quotas import Quotas
+from bridge.extensions.sharing.rules import Coschedule
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import Fault, FaultKind
 from bridge.lab.sim.runs.sharing_measures import sharing_measures
@@ -19,8 +21,6 @@ from bridge.lab.sim.sharing.setting import Sharing, sharing_of
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.lab.sim.workloads.workload import Workload
-from bridge.model.coscheduling import pairs
-from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot

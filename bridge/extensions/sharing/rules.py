@@ -3,16 +3,28 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
-from bridge.model.job import Coschedule
 from bridge.model.rules.limits import EACH
 from bridge.model.rules.site import Site
 from bridge.units import NEVER
 
 NAME: Final = "sharing"
 """Of the part of a site's rules."""
+
+
+class Coschedule(IntEnum):
+    """What a job's user allows (`--coschedule`); numbers as on the wire."""
+
+    SITE = 0
+    """Not stated: as the site says."""
+    HOST = 1
+    """Another job may run on its nodes."""
+    GUEST = 2
+    """It may run on another job's nodes."""
+    BOTH = 3
+    NEVER = 4
 
 
 class Scope(StrEnum):

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.coscheduling import as_reported, counted_once, pairs
+from bridge.extensions.sharing.counting import as_reported, counted_once, pairs
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 CPUS = 4

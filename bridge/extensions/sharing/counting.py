@@ -13,8 +13,8 @@ Rules
        guest keeps its CPUs, and the host's other CPUs become free.
     2. A guest whose host is not among the running jobs is an ordinary job.
     3. Hosts and guests keep their nodes: none of them is resized.
-    4. A completing job is neither host nor guest, although it still holds its CPUs. On each node,
-       completing jobs count with the CPUs that running jobs leave.
+    4. A completing job is neither host nor guest, although it still holds its CPUs
+       (`bridge.rpc.reported.jobs`).
 """
 
 from dataclasses import replace
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable, has_value
 from bridge.model.node import CPUS
-from bridge.model.snapshot import Snapshot
 
 
 def has_guests(running: RunningTable) -> bool:
@@ -61,36 +60,6 @@ def counted_once(running: RunningTable) -> RunningTable:
         _count_pair(running, guest, host, use, own_cpus)
         maximum[[guest, host]] = 0
     return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=maximum)
-
-
-def guests_counted_once(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the table of `counted_once`, by the present ends."""
-    running = counted_once(snapshot.running)
-    return snapshot if running is snapshot.running else snapshot.with_running(running)
-
-
-def beside_completing(running: RunningTable, capacity: NDArray[np.int64]) -> RunningTable:
-    """The table by rule 4; itself if no node has more CPUs in use than it has.
-
-    Args:
-        running: `counted_once`; jobs that are completing have an `end_s` of 0.
-        capacity: (n_nodes, R) of the nodes.
-    """
-    completing = (running.end_s == 0).repeat(np.diff(running.indptr))
-    if not completing.any():
-        return running
-    held, cpus = np.zeros(len(capacity), dtype=np.int64), running.use[:, CPUS]
-    np.add.at(held, running.nodes, cpus)
-    over = completing & (held > capacity[:, CPUS])[running.nodes]
-    if not over.any():
-        return running
-    excess, use = held - capacity[:, CPUS], running.use.copy()
-    for entry in over.nonzero()[0].tolist():
-        node = int(running.nodes[entry])
-        less = min(int(use[entry, CPUS]), max(int(excess[node]), 0))
-        use[entry, CPUS] -= less
-        excess[node] -= less
-    return replace(running, use=use)
 
 
 def _count_pair(
@@ -139,3 +108,15 @@ def _entries(running: RunningTable, row: int) -> range:
 
 def _ends_s(running: RunningTable, row: int) -> int:
     return int(running.end_s[row])
+
+
+class GuestCounting:
+    """See `bridge.extensions.port.Counting`."""
+
+    def counted(self, running: RunningTable) -> RunningTable:
+        """Each pair once."""
+        return counted_once(running)
+
+    def reported(self, running: RunningTable) -> NDArray[np.int64]:
+        """Each job by itself."""
+        return as_reported(running)
