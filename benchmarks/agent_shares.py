@@ -27,9 +27,9 @@ from about import about
 from results_file import write
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 
 ROOT = Path("/sys/fs/cgroup")
 JOB = "7"

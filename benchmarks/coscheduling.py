@@ -60,7 +60,7 @@ def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[s
     workload = replace(workload, sharing=sharing)
     site = parse_site({"coscheduling": [dict(EVERYWHERE)]})
     decider = Decider(build(read_policy(policy)), seed=seed, site=site)
-    system = pool_of(workload.processors_total).with_guests()
+    system = pool_of(workload.processors_total).with_shared_nodes()
     outcome = simulate(workload, system, decider.decide)
     schedule, found = outcome.schedule, sharing_measures(outcome)
     return {

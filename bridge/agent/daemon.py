@@ -10,8 +10,7 @@ Rules
     4. Power and use are read every `READ_S` (`bridge.agent.power`) and sent, several readings at
        once, to a service that accepts them. While an earlier message is still unsent, no
        reading is made.
-    5. CPU shares of jobs are kept by a separate thread (`bridge.agent.shares`), also without the
-       service.
+    5. Extensions do their part by themselves, also without the service (`node_services.py`).
 """
 
 import asyncio
@@ -20,7 +19,6 @@ import logging
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
@@ -28,19 +26,16 @@ import grpc
 from bridge import files
 from bridge.agent.counts import AgentCounts
 from bridge.agent.cpu_times import CpuTimes
-from bridge.agent.job_folders import FOLDER, JobFolders
+from bridge.agent.job_folders import JobFolders
 from bridge.agent.launchers import LauncherSocket, user_name
+from bridge.agent.node_services import NodeServices
 from bridge.agent.pages import MpiUse, Pages
 from bridge.agent.power.batches import Batches
-from bridge.agent.power.cgroups import ROOT
-from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import READ_S, AgentMeter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles
-from bridge.agent.shares.keeper import ShareInForce
-from bridge.agent.shares.running import ShareThread
-from bridge.agent.shares.wanted import Share
+from bridge.agent.settings import AgentSettings
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -53,31 +48,6 @@ MIN_PAUSE_S, MAX_PAUSE_S = 0.2, 15.0
 MAX_REPORTS = 1000
 """Reports that wait for the service; each has at most a line of 64 KiB."""
 _MESSAGE_BYTES = 256 << 10
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """The options of an agent.
-
-    Attributes:
-        service: HOST:PORT of the service (`agents.address` there).
-        ca, cert, key: PEM files: the authority, the agent's certificate, its key.
-        socket: at which launchers attach.
-        name: that the service's certificate must have; empty: the host in `service`.
-        shares: it keeps CPU shares of jobs when the service orders some.
-    """
-
-    service: str
-    ca: Path
-    cert: Path
-    key: Path
-    nodes: tuple[str, ...]
-    socket: Path
-    name: str = ""
-    job_folders: Path = FOLDER
-    power: PowerSettings = field(default_factory=PowerSettings)
-    shares: bool = True
-    cgroups: Path = ROOT
 
 
 class Agent:
@@ -105,25 +75,9 @@ class Agent:
         )
         self._batches = Batches()
         self._takes_use = False
-        self._shares = self._keep_shares(settings) if settings.shares else None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._extensions = NodeServices(settings, self._processes, self._send_from_thread)
         self._credentials = _credentials(settings)
-
-    # ------------------------------------------------------------ shares
-
-    def _keep_shares(self, settings: AgentSettings) -> ShareThread:
-        record = settings.socket.parent / "shares.json"
-        return ShareThread(
-            settings.nodes, record, self._processes, root=settings.cgroups,
-            cpus=settings.power.cpus, folders=settings.job_folders, changed=self._shares_changed,
-        )  # fmt: skip
-
-    def _shares_changed(self, sequence: int, found: tuple[ShareInForce, ...]) -> None:
-        """Called by the thread that keeps them."""
-        if self._loop is not None:
-            report = pb.AgentReport(shares=shares_message(sequence, found))
-            with contextlib.suppress(RuntimeError):  # the agent stops
-                self._loop.call_soon_threadsafe(self._send, report)
 
     # ------------------------------------------------------------ launchers
 
@@ -137,6 +91,11 @@ class Agent:
         """Tells the service."""
         if self._reports is not None:  # never dropped: there are no more of them than of lines
             self._reports.put_nowait(pb.AgentReport(gone=pb.LauncherGone(connection=connection)))
+
+    def _send_from_thread(self, report: pb.AgentReport) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the agent stops
+                self._loop.call_soon_threadsafe(self._send, report)
 
     def _send(self, report: pb.AgentReport) -> bool:
         if self._reports is None or self._reports.qsize() >= MAX_REPORTS:
@@ -157,8 +116,7 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await self._launchers.open()
-        if self._shares is not None:
-            self._shares.start()
+        self._extensions.start()
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
         tasks.append(asyncio.create_task(self._read_power()))
@@ -169,8 +127,7 @@ class Agent:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-            if self._shares is not None:
-                await asyncio.to_thread(self._shares.stop)
+            await asyncio.to_thread(self._extensions.stop)
             await self._launchers.close()
 
     async def _attend_for_ever(self) -> None:
@@ -212,16 +169,13 @@ class Agent:
             settings.service, self._credentials, options=options
         ) as channel:
             reports: asyncio.Queue[pb.AgentReport] = asyncio.Queue()
-            hello = pb.AgentHello(
-                version=VERSION, nodes=settings.nodes, takes_shares=self._shares is not None
-            )
+            hello = pb.AgentHello(version=VERSION, nodes=settings.nodes, **self._extensions.hello)
             reports.put_nowait(pb.AgentReport(hello=hello))
             stream = agent_pb2_grpc.AgentsStub(channel).Attend(_drain(reports))
             async for order in stream:
                 if order.HasField("welcome"):
                     self._reports, self._takes_use = reports, order.welcome.takes_use
-                    if self._shares is not None:
-                        self._shares.begin()
+                    self._extensions.connected()
                     _log.info("connected to the service at %s", settings.service)
                 self._take(order)
 
@@ -234,13 +188,8 @@ class Agent:
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
                 self._counts.requested(order.count)
-            case "shares" if self._shares is not None:
-                shares = (
-                    Share(each.node, each.job, each.guest, each.milli_cpus, each.weight)
-                    for each in order.shares.shares
-                )
-                lease_s = order.shares.lease_ms / 1000
-                self._shares.order(order.shares.sequence, lease_s, shares)
+            case _:
+                self._extensions.take(order)
 
     async def _read_power(self) -> None:
         """Reads power and use and reports them (rule 4)."""
@@ -272,20 +221,6 @@ class Agent:
                 continue
             for report in mpi_reports(found, guessed, self._settings.nodes):
                 self._send(report)
-
-
-def shares_message(sequence: int, found: Sequence[ShareInForce]) -> pb.SharesInForce:
-    """The report about shares."""
-    message = pb.SharesInForce(sequence=sequence)
-    for each in found:
-        share = pb.Share(
-            job=each.share.job, node=each.share.node, guest=each.share.guest,
-            milli_cpus=each.share.milli_cpus, weight=each.share.weight,
-        )  # fmt: skip
-        message.shares.add(
-            share=share, method=each.method, problem=each.problem[:400], complete=each.complete
-        )
-    return message
 
 
 def mpi_reports(

@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from bridge.agent.daemon import AgentSettings, check_nodes, serve
+from bridge.agent.daemon import check_nodes, serve
 from bridge.agent.job_folders import FOLDER
 from bridge.agent.launchers import own_host
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.agent.privileges import drop_capabilities, raise_priority
+from bridge.agent.settings import AgentSettings
 from bridge.service.logs import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
@@ -70,7 +71,7 @@ def agent(  # noqa: PLR0917 - options, by name
 
     Runs as root on every compute node, because it examines the processes of all users. Without it
     jobs run on the node as usual, but they are never resized and never share it. Stops on SIGTERM
-    or Ctrl-C; a small process then keeps guests on shared nodes at the least share.
+    or Ctrl-C; a small process then keeps jobs apart that share the node.
     """
     nodes = check_nodes(node or [own_host()])
     power = PowerSettings(

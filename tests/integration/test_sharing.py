@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bridge.agent.shares.cgroup_v1 import own_name
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import own_name
 from tests.integration.decider import Decider, deciding
 from tests.integration.shared_nodes import shared_nodes, with_service
 from tests.integration.slurm import Cluster

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridge.agent.shares.cgroup_v1 import own_name
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import own_name
 from tests.integration.decider import Decider
 from tests.integration.slurm import Cluster
 from tests.integration.test_sharing import (

@@ -5,7 +5,7 @@ runs, and given their full share at the end of another job."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridge.agent.shares.cgroup_v1 import own_name
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import own_name
 from tests.integration.decider import Decider
 from tests.integration.slurm import Cluster
 from tests.integration.test_sharing import (
@@ -39,7 +39,7 @@ srun --overlap -n2 sh -c 'for i in $(seq 30); do /tmp/chain & done; sleep 600'""
 def no_agent(cluster: Cluster) -> Iterator[None]:
     """Neither the agent of n1 nor its guardian runs."""
     cluster.inside("n1", "sh", "-c", "! role alive agent || role signal KILL agent")
-    cluster.inside("n1", "sh", "-c", "pkill -KILL -f [a]gent.shares.guardian || true")
+    cluster.inside("n1", "sh", "-c", "pkill -KILL -f [o]n_nodes.guardian || true")
     try:
         yield
     finally:

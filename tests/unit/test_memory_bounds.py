@@ -314,7 +314,7 @@ def test_the_bound_on_values_holds():
 # ------------------------------------------------------------------------ every reader
 
 OWN = {
-    "agent/shares/record.py": "1 MiB of the agent's own state",
+    "extensions/sharing/on_nodes/record.py": "1 MiB of the agent's own state",
     "cli/experiments/rerun.py": "a text in a result, counted with it; what a child prints",
     "cli/experiments/running.py": "a text in a cell of this run",
     "elastic/launcher/options.py": "the launcher's own file",

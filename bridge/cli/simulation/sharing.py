@@ -61,7 +61,7 @@ class SharingOptions:
         )
         if _SECTION not in planning:
             planning = {**planning, _SECTION: [dict(EVERYWHERE)]}
-        return replace(workload, sharing=sharing), system.with_guests(), planning
+        return replace(workload, sharing=sharing), system.with_shared_nodes(), planning
 
     def _grace_s(self) -> int | None:
         if self.grace is None or self.grace == "unlimited":

@@ -1,34 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that share nodes: what is known about a host, and how a CPU quota for its guest is chosen.
 
-`EXTENSION` and the `PACKAGE` in `policies.py` are what entry points name; what comes here next:
-docs/design/0012-extensions.md. Imports the port, planning and the model; `agents.py`,
-`operators.py` and `commands/` also rpc. Start with `slots.py` (who may share), then `pairs.py`;
-`learner.py` says how quotas are learnt from experts.
+Entry points name `extension.py`, the package of policies in `policies.py`, and the part of agents
+in `on_nodes/`, for which nothing is imported here. Imports the port, planning and the model;
+`agents.py`, `wire.py`, `operators.py` and `commands/` also rpc. Start with `slots.py` (who may
+share), then `pairs.py`; `learner.py` says how quotas are learnt from experts.
 """
-
-from typing import Final
-
-from bridge.extensions.port import Extension, Face
-from bridge.extensions.sharing.part import SharedNodes
-from bridge.extensions.sharing.rules import NAME, SharingRules
-
-EXTENSION: Final = Extension(
-    NAME,
-    after=("elastic", "topology"),
-    plan=SharedNodes,
-    site=SharingRules,
-    stage="share",
-    marks=("host_id", "extended_s"),
-    stages=Face("bridge.extensions.sharing.stages:SharingStages"),
-    counting=Face("bridge.extensions.sharing.counting:GuestCounting"),
-    fallback=Face("bridge.extensions.sharing.fallback:GuestsAtFloor"),
-    keeps=("coscheduling",),  # `bridge.extensions.sharing.switch`
-    check=Face("bridge.extensions.sharing.check:SharingCheck"),
-    wire=Face("bridge.extensions.sharing.wire:SharingWire"),
-    operators=Face("bridge.extensions.sharing.operators:SharingOperators"),
-    agents=Face("bridge.extensions.sharing.agents:SharingAgentReaders"),
-    memory=Face("bridge.extensions.sharing.agents:SharingMemories"),
-    meter=Face("bridge.extensions.sharing.meter:SharingMeters"),
-    rules=Face("bridge.extensions.sharing.section:SharingSiteRules"),
-)

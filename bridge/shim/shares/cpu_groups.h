@@ -3,7 +3,7 @@
 //
 // With cgroup v1 Slurm makes none in the hierarchy "cpu". So a job gets one before its first
 // process runs, and all descendants start in it: schedbridge_NODE_job_JOB, below the cgroup of
-// slurmd. The agent on the node finds it there (bridge/agent/shares/cgroup_v1.py), and sets weight
+// slurmd. The agent on the node finds it there (bridge/extensions/sharing/on_nodes/cgroup_v1.py), and sets weight
 // and quota.
 #ifndef BRIDGE_CPU_GROUPS_H
 #define BRIDGE_CPU_GROUPS_H

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
 from tests.unit.agent.trees import NODE, Clock, RealJob, Tree, real_hierarchies
 
 

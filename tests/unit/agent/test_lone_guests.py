@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 from tests.unit.agent.trees import NODE, Clock, RealJob, Tree, ends, guest, run
 
 

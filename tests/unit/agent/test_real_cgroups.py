@@ -16,9 +16,9 @@ import pytest
 
 from bridge.agent.power.job_use import JobUse
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 
 NODE = f"sbtest{os.getpid()}"
 USER = 65534

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.cgroup_v1 import own_name
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import own_name
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.unit.agent.made_up import make_process

@@ -15,14 +15,20 @@ import pytest
 
 from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import Processes
-from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name, shares_of
-from bridge.agent.shares.guardian import take_over
-from bridge.agent.shares.keeper import ABSENT_S, ShareKeeper
-from bridge.agent.shares.mounts import cgroup_of
-from bridge.agent.shares.priorities import PriorityMethod, priority_of
-from bridge.agent.shares.record import Recorded, ShareRecord
-from bridge.agent.shares.running import ShareThread
-from bridge.agent.shares.wanted import MAX_LEASE_S, MAX_SHARES, Share, bounded, is_job
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import CgroupV1, own_name, shares_of
+from bridge.extensions.sharing.on_nodes.guardian import take_over
+from bridge.extensions.sharing.on_nodes.keeper import ABSENT_S, ShareKeeper
+from bridge.extensions.sharing.on_nodes.mounts import cgroup_of
+from bridge.extensions.sharing.on_nodes.priorities import PriorityMethod, priority_of
+from bridge.extensions.sharing.on_nodes.record import Recorded, ShareRecord
+from bridge.extensions.sharing.on_nodes.running import ShareThread
+from bridge.extensions.sharing.on_nodes.wanted import (
+    MAX_LEASE_S,
+    MAX_SHARES,
+    Share,
+    bounded,
+    is_job,
+)
 from tests.unit.agent.made_up import make_folders, make_process
 from tests.unit.agent.trees import NODE, Clock, OldTree, RealJob, Tree, ends, guest, wait_until
 
@@ -554,7 +560,7 @@ def test_when_the_agent_is_killed_the_guardian_lets_guests_fall_back(
 import time
 from pathlib import Path
 from bridge.agent.processes import Processes
-from bridge.agent.shares.running import Share, ShareThread
+from bridge.extensions.sharing.on_nodes.running import Share, ShareThread
 root = Path({str(tree.root)!r})
 shares = ShareThread(["n1"], Path({str(record)!r}), Processes(), cpus=4, root=root)
 ordered = [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import CgroupV1, own_name
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 from tests.unit.agent.trees import REAL, Clock, RealJob, real_hierarchies, wait_until
 
 MORE = "for i in $(seq 20); do sleep 600 & done"

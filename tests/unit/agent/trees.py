@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.wanted import Share
 from tests.unit.agent.made_up import make_process
 
 NODE = "n1"

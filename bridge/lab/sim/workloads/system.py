@@ -81,7 +81,7 @@ class System:
         """Processors of all nodes."""
         return int(self.nodes.capacity[:, 0].sum())
 
-    def with_guests(self) -> "System":
+    def with_shared_nodes(self) -> "System":
         """The same where a second job can start on the CPUs of another; a pool has memory then."""
         nodes = self.nodes
         if self.pool:

@@ -57,7 +57,7 @@ def crowd(seed: int, n_jobs: int) -> Workload:
 
 
 def shared_pool() -> System:
-    return pool_of(PROCESSORS).with_guests()
+    return pool_of(PROCESSORS).with_shared_nodes()
 
 
 def shared(workload: Workload, model: Interference, seed: int = 0) -> Workload:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.wanted import MIN_WEIGHT, USUAL_WEIGHT, Share, ShareKey
+from bridge.extensions.sharing.on_nodes.wanted import MIN_WEIGHT, USUAL_WEIGHT, Share, ShareKey
 
 SCAN_S: Final = 2.0
 LOWEST: Final = 19
@@ -40,7 +40,7 @@ def priority_of(weight: int) -> Priority:
 
 
 class PriorityMethod:
-    """A `bridge.agent.shares.method.Method`."""
+    """A `bridge.extensions.sharing.on_nodes.method.Method`."""
 
     name = "priorities"
     is_weaker = True

@@ -10,19 +10,19 @@ from typing import Final
 
 from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import is_slurms
-from bridge.agent.shares.method import (
+from bridge.extensions.sharing.on_nodes.method import (
     PERIOD_US,
     pids_below,
     put,
     quota_us,
 )
-from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
+from bridge.extensions.sharing.on_nodes.wanted import USUAL_WEIGHT, Share, ShareKey
 
 NO_QUOTA: Final = f"max {PERIOD_US}"
 
 
 class CgroupV2:
-    """A `bridge.agent.shares.method.Method`."""
+    """A `bridge.extensions.sharing.on_nodes.method.Method`."""
 
     name = "cgroup-v2"
     is_weaker = False

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.agent.shares.wanted import MAX_SHARES, Share, ShareKey, is_job
+from bridge.extensions.sharing.on_nodes.wanted import MAX_SHARES, Share, ShareKey, is_job
 
 _log = logging.getLogger(__name__)
 

@@ -28,16 +28,16 @@ from typing import Final
 
 from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import is_slurms
-from bridge.agent.shares import method
-from bridge.agent.shares.method import (
+from bridge.extensions.sharing.on_nodes import method
+from bridge.extensions.sharing.on_nodes.method import (
     PERIOD_US,
     pids_below,
     pids_in,
     put,
     quota_us,
 )
-from bridge.agent.shares.mounts import cgroup_of
-from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
+from bridge.extensions.sharing.on_nodes.mounts import cgroup_of
+from bridge.extensions.sharing.on_nodes.wanted import USUAL_WEIGHT, Share, ShareKey
 
 HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
 MAX_MOVE_S: Final = 1.0
@@ -59,7 +59,7 @@ def _attach(pid: int, folder: Path) -> None:
 
 
 class CgroupV1:
-    """A `bridge.agent.shares.method.Method`.
+    """A `bridge.extensions.sharing.on_nodes.method.Method`.
 
     Attributes:
         own: cgroups that were made for jobs (rule 2); kept by the agent's record over restarts.

@@ -23,8 +23,8 @@ from typing import Final
 
 from bridge.agent.job_folders import JobFolders
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import ShareKeeper
-from bridge.agent.shares.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
 
 _log = logging.getLogger("schedbridge.guardian")
 

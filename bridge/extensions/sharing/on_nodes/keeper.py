@@ -26,12 +26,12 @@ from typing import Final
 
 from bridge.agent.power.cgroups import ROOT, NodeCgroups, usable_cpus
 from bridge.agent.processes import Processes
-from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
-from bridge.agent.shares.cgroup_v2 import CgroupV2
-from bridge.agent.shares.method import Method
-from bridge.agent.shares.priorities import PriorityMethod
-from bridge.agent.shares.record import Recorded, ShareRecord
-from bridge.agent.shares.wanted import (
+from bridge.extensions.sharing.on_nodes.cgroup_v1 import CgroupV1, own_name
+from bridge.extensions.sharing.on_nodes.cgroup_v2 import CgroupV2
+from bridge.extensions.sharing.on_nodes.method import Method
+from bridge.extensions.sharing.on_nodes.priorities import PriorityMethod
+from bridge.extensions.sharing.on_nodes.record import Recorded, ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import (
     MAX_LEASE_S,
     MAX_SHARES,
     USUAL_WEIGHT,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from bridge.agent.shares.wanted import Share, ShareKey
+from bridge.extensions.sharing.on_nodes.wanted import Share, ShareKey
 
 PERIOD_US: Final = 100_000
 """Over which a quota counts; the kernel's own choice."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from bridge.agent.job_folders import FOLDER
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import LOOK_S, ShareInForce, ShareKeeper
-from bridge.agent.shares.record import ShareRecord
-from bridge.agent.shares.wanted import Share
+from bridge.extensions.sharing.on_nodes.keeper import LOOK_S, ShareInForce, ShareKeeper
+from bridge.extensions.sharing.on_nodes.record import ShareRecord
+from bridge.extensions.sharing.on_nodes.wanted import Share
 from bridge.interpreter import python
 
 _log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class ShareThread:
     def _start_guardian(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             python(  # it runs as root: also without the paths and settings of PYTHON* and of a home
-                "-I", "-m", "bridge.agent.shares.guardian",
+                "-I", "-m", "bridge.extensions.sharing.on_nodes.guardian",
                 str(self._record.path), str(self._root), str(self._folders), str(self._cpus),
                 *self._nodes,
             ),
