@@ -22,9 +22,10 @@ from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
 from bridge.extensions.port import CycleView, Extension, Face, Stages, Worlds
 from bridge.extensions.service_port import SiteRules
-from bridge.model.job import RunningTable, has_value
+from bridge.model.job import RUNNING_COLUMNS, RunningTable, has_value
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
+from bridge.model.policy import STAGES
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
@@ -87,10 +88,11 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError(
             "its name must be a word of letters, digits and underscores, first a letter"
         )
-    for key in ("after", "keeps"):
+    for key in ("after", "keeps", "marks"):
         names = getattr(extension, key)
         if not (isinstance(names, tuple) and all(isinstance(each, str) for each in names)):
             raise ValueError(f"'{key}' must be a tuple of names")
+    _check_activity(extension)
     for kind in (extension.nodes, extension.plan, extension.site):
         if kind is not None and not dataclasses.is_dataclass(kind):
             raise ValueError(f"a part must be a dataclass, not {kind!r:.60}")
@@ -105,6 +107,16 @@ def _check(name: str, extension: Extension) -> None:
     ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
+
+
+def _check_activity(extension: Extension) -> None:
+    """Raises ValueError unless the stage and the columns exist that make an extension active."""
+    if extension.stage and extension.stage not in STAGES:
+        raise ValueError(f"policies have no stage {extension.stage!r:.60}")
+    if unknown := set(extension.marks) - {column.name for column in RUNNING_COLUMNS}:
+        raise ValueError(f"running jobs have no column {min(unknown):.60}")
+    if extension.counting is not None and not extension.marks:
+        raise ValueError("it counts the use of running jobs, but names no column of these")
 
 
 def _is_there(path: str) -> bool:

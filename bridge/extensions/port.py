@@ -171,8 +171,8 @@ class Check:
         """What must be legal in place of a plan with the part, e.g. without it; none: the plan."""
         return ()
 
-    def faults(self, snapshot: Snapshot, part: Any) -> Iterator[tuple[str, str]]:  # noqa: ARG002
-        """Fields of a recorded part that do not fit the snapshot, each with the problem."""
+    def faults(self, snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        """Fields of the part of a recorded plan that do not fit, each with the problem."""
         return iter(())
 
 

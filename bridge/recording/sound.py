@@ -211,6 +211,6 @@ def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
         yield from amounts(f"plan.start_widths.{column}", getattr(widths, column))
     for name, part in plan.parts.items():
         check = installed().by_name[name].check
-        faults = () if check is None else check.made().faults(snapshot, part)
+        faults = () if check is None else check.made().faults(snapshot, plan)
         where = "plan" if is_among_fields(type(part)) else f"plan.{name}"
         yield from ((f"{where}.{column}", problem) for column, problem in faults)

@@ -18,7 +18,7 @@ import numpy as np
 from bridge.check.amounts import CheckedAmounts
 from bridge.check.sums import Found
 from bridge.extensions.port import Check
-from bridge.extensions.power.changes import PowerChanges, changes_of
+from bridge.extensions.power.changes import changes_of
 from bridge.extensions.power.check_bound import broken_power
 from bridge.extensions.power.columns import PowerSaving, saving_of
 from bridge.model.plan import Plan
@@ -40,8 +40,9 @@ class PowerCheck(Check):
         for text in broken_power_changes(snapshot, power_of(site), plan):
             yield "", text
 
-    def faults(self, snapshot: Snapshot, part: PowerChanges) -> Iterator[tuple[str, str]]:
+    def faults(self, snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, str]]:
         """Node indexes outside of the snapshot."""
+        part = changes_of(plan)
         for name, nodes in (("down", part.down), ("up", part.up)):
             if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(snapshot.nodes):
                 yield name, f"points outside of {len(snapshot.nodes)} rows"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What agents report of jobs and are ordered for them; and use as columns of each snapshot."""
 
-import logging
 from collections.abc import Callable, Collection, Container
 from dataclasses import replace
 from typing import Final
@@ -17,8 +16,6 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.job_names import names_on_nodes
 from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.pb import agent_pb2 as pb
-
-_log = logging.getLogger(__name__)
 
 _USE: Final = (
     "cpu_s", "busy_cpus", "peak_mib", "memory_stall", "progress", "unused_nodes", "measured_s",
@@ -78,11 +75,7 @@ class MeasuredUse(Memory):
         """Adds `cpu_s` and the columns after it; without them no job becomes a guest."""
         if self._agents is None:
             return snapshot
-        try:
-            return used(snapshot, self._agents.readings, self._agents.orders.nodes)
-        except Exception:  # no guest is then placed beside a job
-            _log.exception("the resource use of jobs is unknown in this cycle")
-            return snapshot
+        return used(snapshot, self._agents.readings, self._agents.orders.nodes)
 
 
 class SharingMemories:

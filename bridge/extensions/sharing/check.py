@@ -70,9 +70,12 @@ class SharingCheck(Check):
             guests_running(snapshot, plan),
         )
 
-    def faults(self, snapshot: Snapshot, part: SharedNodes) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+    def faults(self, snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, str]]:  # noqa: ARG002
         """Columns of different lengths, and impossible amounts."""
+        part = shared_of(plan)
         quotas, longer = part.quotas, part.extensions
+        if part.host_id is not None and len(part.host_id) > len(plan):
+            yield "host_id", f"has {len(part.host_id)} rows where {len(plan)} belong"
         yield from length("requeues.reasons", part.requeues.reasons, len(part.requeues))
         for name, column, count in (
             ("extensions.total_s", longer.total_s, len(longer)),

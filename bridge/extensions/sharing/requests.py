@@ -9,7 +9,7 @@ Rules
     3. The extension of a host's limit is sent when the plan's differs from the last one sent, and
        again if the report does not show it after `EXTEND_AGAIN_S`. It is absolute, so a repetition
        does no harm.
-    4. After `reset` nothing is known to the controller.
+    4. To a controller that has restarted, nothing of this is known: it gets new `SharingRequests`.
 """
 
 from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.extensions.sharing.rules import NAME as SHARING
+from bridge.extensions.sharing.part import having_shared
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
@@ -169,7 +169,7 @@ def _joined(one: Plan, rows: NDArray[np.bool_], other: Plan, other_rows: NDArray
         return np.concatenate((a[rows], b[other_rows]))
 
     return dataclasses.replace(
-        one.having(SHARING, None),
+        having_shared(one, host_id=None),
         job=np.concatenate((one.job[rows], other.job[other_rows])),
         start_s=both(one.start_s, other.start_s),
         end_s=both(one.end_s, other.end_s),

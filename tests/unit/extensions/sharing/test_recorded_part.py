@@ -6,7 +6,7 @@ import pytest
 
 from bridge.extensions.sharing.check import SharingCheck
 from bridge.extensions.sharing.longer_limits import Extensions
-from bridge.extensions.sharing.part import SharedNodes, having_shared, requeues, shared_of
+from bridge.extensions.sharing.part import having_shared, requeues, shared_of
 from bridge.extensions.sharing.quotas import Quotas
 from bridge.model.job_columns import objects
 from bridge.model.parts import NO_PARTS
@@ -59,7 +59,11 @@ def test_what_is_no_field_of_it_is_refused(key, field):
 def test_columns_that_do_not_fit_are_named():
     uneven = Quotas(objects(["g", "k"]), np.array([-1, 5]), np.array([1]))
     odd = Extensions(objects(["h"]), np.array([10, 20]))
-    assert list(SharingCheck().faults(None, SharedNodes(uneven, extensions=odd))) == [
+    plan = having_shared(
+        Plan.without_rows(5), quotas=uneven, extensions=odd, host_id=objects(["h"])
+    )
+    assert list(SharingCheck().faults(None, plan)) == [
+        ("host_id", "has 1 rows where 0 belong"),
         ("extensions.total_s", "has 2 rows where 1 belong"),
         ("quotas.milli_cpus_per_node", "has an impossible amount"),
         ("quotas.weight", "has 1 rows where 2 belong"),
