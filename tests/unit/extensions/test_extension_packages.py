@@ -39,7 +39,7 @@ class Colour:
     name: str
 
 
-class Painter:
+class Painter(Stages):
     """Stages that count their calls, and give each plan a part."""
 
     calls: ClassVar[list[str]] = []
@@ -76,8 +76,8 @@ class Critic(Check):
         return [(snapshot, plain), (replace(snapshot, nodes=none), plain)]
 
 
-STAGES, CHECK = Face(f"{__name__}:Painter"), Face(f"{__name__}:Critic")
-PAINT = Extension("paint", nodes=Colour, plan=Colour, stages=STAGES, check=CHECK)
+PAINTER, CHECK = Face(f"{__name__}:Painter"), Face(f"{__name__}:Critic")
+PAINT = Extension("paint", nodes=Colour, plan=Colour, stages=PAINTER, check=CHECK)
 MALFORMED = {
     "another name": Extension("ink"),
     "no word": Extension("bad name"),
@@ -86,7 +86,7 @@ MALFORMED = {
     "keeps a text": Extension("bad", keeps="x"),
     "a stage that policies do not have": Extension("bad", stage="paint"),
     "a column that running jobs do not have": Extension("bad", marks=("host_id", "paint")),
-    "counting without columns": Extension("bad", counting=STAGES),
+    "counting without columns": Extension("bad", counting=PAINTER),
     "a part that is no dataclass": Extension("bad", nodes=str),
     "a part that nothing checks": Extension("bad", plan=Colour),
     "a face without a module": Extension("bad", stages=Face("no_such_module_anywhere:X")),

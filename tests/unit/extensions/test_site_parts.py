@@ -11,7 +11,7 @@ from bridge.check.legality import check
 from bridge.cycle import run_cycle
 from bridge.errors import ExtensionError, InvalidPlan
 from bridge.extension_packages import gathered
-from bridge.extensions.port import Extension, Face
+from bridge.extensions.port import Check, Extension, Face, Stages
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.site import Site
 from bridge.model.weighted_bound import Rise, WeightedBound
@@ -41,7 +41,7 @@ class Liquids:
         return NEVER
 
 
-class Plumber:
+class Plumber(Stages):
     """Stages that state the bounds, or none."""
 
     def bounds(self, snapshot, site):
@@ -61,7 +61,7 @@ class Plumber:
         ]  # fmt: skip
 
 
-class Meter:
+class Meter(Check):
     """A check that refuses each row on one node."""
 
     refused = -1

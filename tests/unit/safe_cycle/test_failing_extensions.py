@@ -11,7 +11,7 @@ import pytest
 from bridge import extension_packages
 from bridge.errors import Overtime
 from bridge.extension_packages import GROUP, gathered
-from bridge.extensions.port import Extension, Face
+from bridge.extensions.port import Check, Extension, Face, Stages
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.builders import a_job, a_snapshot
@@ -23,32 +23,23 @@ class Colour:
     name: str
 
 
-class Stages:
+class Paint(Stages):
     """Give each plan a part."""
 
     name = "paint"
-
-    def overlay(self, snapshot):
-        return snapshot
-
-    def before_plan(self, snapshot, preference):
-        return preference
 
     def after_plan(self, planned, cycle):
         return replace(planned, plan=planned.plan.having(self.name, Colour("red")))
 
 
-class Judge:
+class Judge(Check):
     def broken(self, snapshot, site, plan):
         for name, part in plan.parts.items():
             if part.name != "red":
                 yield "", f"has a part of {name} that is {part.name}"
 
-    def faults(self, snapshot, part):
-        return iter(())
 
-
-class Faulty(Stages):
+class Faulty(Paint):
     """Fail as a test demands."""
 
     name = "faulty"
@@ -69,7 +60,7 @@ class Faulty(Stages):
 def snapshot(monkeypatch):
     """A cluster with room for its four jobs, in which both extensions are active."""
     points = []
-    for stages in (Stages, Faulty):
+    for stages in (Paint, Faulty):
         module = ModuleType(f"extension_of_{stages.name}")
         faces = {
             "stages": Face(f"{__name__}:{stages.__name__}"),
@@ -173,7 +164,7 @@ def test_two_that_fail_are_both_left_out(snapshot, decider, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(Faulty, "fail", fail)
-    monkeypatch.setattr(Stages, "after_plan", fail)
+    monkeypatch.setattr(Paint, "after_plan", fail)
     plan, started = decide(decider, snapshot)
     assert started == ALL
     assert plan.policy == decider.policy.name
