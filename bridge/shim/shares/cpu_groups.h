@@ -3,8 +3,8 @@
 //
 // With cgroup v1 Slurm makes none in the hierarchy "cpu". So a job gets one before its first
 // process runs, and all descendants start in it: schedbridge_NODE_job_JOB, below the cgroup of
-// slurmd. The agent on the node finds it there (bridge/extensions/sharing/on_nodes/cgroup_v1.py), and sets weight
-// and quota.
+// slurmd. The agent on the node finds it there (bridge/extensions/sharing/on_nodes/cgroup_v1.py),
+// and sets weight and quota.
 #ifndef BRIDGE_CPU_GROUPS_H
 #define BRIDGE_CPU_GROUPS_H
 
