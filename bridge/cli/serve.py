@@ -25,4 +25,4 @@ def serve(
     """
     settings = load(config) if config is not None else ServiceConfig()
     start_logging(settings.log.level, settings.log.format)
-    Service(settings, None if config is None else lambda: load(config)).run()
+    Service(settings, config).run()

@@ -22,7 +22,8 @@ import logging
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,6 +38,7 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
+from bridge.rpc.operators.changes import DONE
 from bridge.rpc.operators.process import (
     Answers,
     OperatorProcess,
@@ -49,7 +51,8 @@ from bridge.rpc.transport.directories import prepare_directory
 from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
-from bridge.service.config import ServiceConfig
+from bridge.service.config import ServiceConfig, load
+from bridge.service.config_changes import ChangedKey, differences, reload_change
 from bridge.service.extension_operators import handlers
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
@@ -89,18 +92,18 @@ class Service:
     def __init__(
         self,
         config: ServiceConfig,
-        reread: Callable[[], ServiceConfig] | None = None,
+        file: Path | None = None,
         launchers: Launchers | None = None,
     ) -> None:
         """Prepares a service.
 
         Args:
-            reread: reads it again, on SIGHUP; None: SIGHUP is ignored.
+            file: the configuration file, read again on SIGHUP; None: SIGHUP is ignored.
             launchers: launchers of simulated jobs; None: those that attach to the agents, if there
                 are any.
         """
-        self._config = config
-        self._reread = reread
+        self._config = self._last_read = config
+        self._file = file
         self._stopped = False
         self._name = f"schedbridge {version()}"
         self._server: Server | None = None
@@ -342,17 +345,29 @@ class Service:
 
         Everything else needs a restart. A wrong configuration changes nothing.
         """
-        if self._reread is None or self.scheduling is None:
+        file, scheduling = self._file, self.scheduling
+        if file is None or scheduling is None:
             _log.warning("no configuration file to reload")
             return
+        found: list[ChangedKey] = []
         try:
-            config = self._reread()
-            self.scheduling.reload(config)
+            config = load(file)
+            found = differences(self._last_read, config)
+            scheduling.reload(config)
         except BridgeError as error:
             _log.error("the configuration was not reloaded: %s", error)
-            return
-        except Exception:  # a bug here must not end the service
+            self._log_reload(file, found, f"refused: {error}")
+        except Exception as error:  # a bug here must not end the service
             _log.exception("the configuration was not read again")
-            return
-        if config.model_copy(update={"planning": self._config.planning}) != self._config:
-            _log.warning("other settings have changed as well; they need a restart")
+            self._log_reload(file, found, f"failed: {type(error).__name__}")
+        else:
+            self._last_read = config
+            if config.model_copy(update={"planning": self._config.planning}) != self._config:
+                _log.warning("other settings have changed as well; they need a restart")
+            if found:
+                self._log_reload(file, found, DONE)
+
+    def _log_reload(self, file: Path, found: Sequence[ChangedKey], result: str) -> None:
+        if self._changes is not None:
+            change = reload_change(file, found, result, int(time.time()))
+            self._changes.add(change, admin=True)

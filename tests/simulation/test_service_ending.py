@@ -40,7 +40,7 @@ start_logging("info", "text")
 signals.END_S = 1e6  # a slow machine is no reason to be ended
 {held}
 file = Path(sys.argv[1])
-module.Service(load(file), lambda: load(file)).run()
+module.Service(load(file), file).run()
 """
 CYCLE = """
 def decide(self, snapshot):

@@ -14,7 +14,6 @@ from bridge.model.rules.power import NO_UPPER_W, power_of
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.service.config import parse
 from bridge.units import NEVER
 from tests.simulation.metered import World, a_metered_service
 from tests.simulation.services import a_config, a_home, a_service, operator_of
@@ -202,7 +201,8 @@ def test_the_configuration_is_read_again(home):
         operator.corridor(pb.CorridorRequest(lower_w=10))
 
         def after(planning):
-            service._reread = lambda: parse(a_config(home, planning=planning), "test")
+            service._file = home / "bridge.yaml"
+            service._file.write_text(a_config(home, planning=planning))
             service.reload()
             world.cycle(1)
             return power_of(service.scheduling.cycles.site) and bounds(service)

@@ -341,6 +341,14 @@ def test_sighup_reads_limits_again(home):
         assert decided
         assert not any(one.HasField("start") for one in decided)  # the limit is still in force
         assert health(operator_of(home)) == 1
+        listed = json.loads(run("changes", "--socket", home / "o" / "s", "--json").stdout)
+    taken, refused = listed["changes"]
+    assert (taken["method"], taken["before"]) == ("Reload", "planning.limits: []")
+    assert taken["after"].startswith("planning.limits: [{")
+    assert (taken["result"], taken["done"]) == ("done", True)
+    assert refused["result"].startswith("refused: ")
+    assert "planning.limits" in refused["result"]
+    assert {each["uid"] for each in (taken, refused)} == {-1}
 
 
 def test_resources_that_the_cluster_does_not_have_are_told_once_per_change(home):
