@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs all suites, one after the other, and writes one table: what, commit, passed, time.
 
-A suite that passed at this commit is not run again, so that a run that was stopped continues.
+A suite that passed at this commit is not run again, so that a run that was stopped continues; the
+time of a suite that was stopped and goes on is the sum of its parts.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.release import unfinished
 from tests.release.runs import NOT_RUN, PASSED, Run, counted, keep, read, renewed, result_of, table
 from tests.release.suites import SUITES, listed
 
@@ -70,13 +72,15 @@ def _run(name: str, commit: str) -> Run:
     LOGS.mkdir(parents=True, exist_ok=True)
     log, day = LOGS / f"{name}.log", datetime.datetime.now(datetime.UTC).date().isoformat()
     print(f"{name}: its output is in {log.relative_to(ROOT)} ...", flush=True)
+    before_s = unfinished.begun(LOGS / name, commit, time.time())
     began = time.monotonic()
     with log.open("wb") as output:
         code = subprocess.run(
             [str(ROOT / "scripts/test"), name], stdin=subprocess.DEVNULL, stdout=output,
             stderr=subprocess.STDOUT, cwd=ROOT, check=False,
         ).returncode  # fmt: skip
-    seconds = round(time.monotonic() - began)
+    seconds = round(before_s + time.monotonic() - began)
+    unfinished.ended(LOGS / name)
     said = counted(log.read_text(encoding="utf-8", errors="replace").splitlines())
     run = Run(name, commit, result_of(code), said, seconds, day)
     mark = "" if run.result in (PASSED, NOT_RUN) else f" (exit code {code})"

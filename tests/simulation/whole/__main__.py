@@ -76,6 +76,7 @@ def main() -> int:
                 left_s = (len(seeds) - number) / pace
                 print(f"{number} of {len(seeds)} runs, {bad} broken, {left_s / 60:.0f} min left",
                       flush=True)  # fmt: skip
+    print(f"{given.runs} runs from seed {first}, {bad} broken")
     return 1 if bad else 0
 
 
