@@ -40,7 +40,9 @@ from bridge.extensions.service_port import (
     Gauges,
     Memories,
     Meters,
+    OperatorMethods,
     Operators,
+    ServiceParts,
     SiteRules,
 )
 from bridge.model.job import RunningTable
@@ -200,6 +202,8 @@ class Extension:
         gauges: what it shows on the page of metrics.
         meter: what it counts over cycles, for the page of metrics.
         operators: answers requests of operators.
+        service: what it runs in the service's process.
+        methods: of operators' service, as they are answered in the operators' process.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
 
@@ -222,6 +226,8 @@ class Extension:
     gauges: Face[Gauges] | None = None
     meter: Face[Meters] | None = None
     operators: Face[Operators] | None = None
+    service: Face[ServiceParts] | None = None
+    methods: Face[OperatorMethods] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
 
 

@@ -4,13 +4,10 @@
 import logging
 import time
 from dataclasses import replace
-from typing import Any
 
 from bridge.model.plan import Plan
-from bridge.model.rules.power import NAME as POWER
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
-from bridge.power.sites import calendar_of
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
@@ -18,7 +15,6 @@ from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.controller.switches import Switches
@@ -27,6 +23,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
 from bridge.service.extension_memories import ExtensionMemories
+from bridge.service.extension_parts import ServiceContext, service_parts
 from bridge.service.observers import (
     CycleMeter,
     ExtensionGauges,
@@ -51,7 +48,7 @@ class Scheduling:
         cycles: answers the controller.
         decider: makes the plans.
         switch: the policy in force.
-        corridor: bounds of system power, over time.
+        parts: what extensions run in the service, by their names.
         tap: hands cycles to clients that record them.
     """
 
@@ -70,7 +67,7 @@ class Scheduling:
 
         Args:
             store: closed by the caller, as `solver` is.
-            hub: the hub of agents, which measure power; None: there are none.
+            hub: the hub of agents; None: there are none.
 
         Raises:
             ConfigError: something the configuration names is missing or wrong.
@@ -94,11 +91,10 @@ class Scheduling:
             changed=metrics.policy,
             planning=config.planning.plain(),
         )
-        self.corridor = CorridorSwitch(
-            self.switch,
-            EntryStore(store.corridor, store.keep_corridor, lambda: _unkept(store)),
-            calendar=calendar_of(config.planning),
-            now_s=clock_of(lambda: self.cycles),
+        self.parts = service_parts(
+            ServiceContext(
+                config, lambda: self.cycles, self.decider, self.switch, store, metrics, hub
+            )
         )
         self._reader = UnknownResourceLog(self.switch)
         recorder = Recorder(
@@ -111,7 +107,8 @@ class Scheduling:
 
         def decide(snapshot: Snapshot) -> Plan:
             self.switch.bear(self.cycles.patience_s)
-            self.corridor.bear(snapshot.now_s)
+            for part in self.parts.values():
+                part.before_cycle(snapshot.now_s)
             self.decider.state = memories.take(resizes.take(store.catch_up(self.decider.state)))
             return recorder.decide(snapshot)
 
@@ -141,8 +138,6 @@ class Scheduling:
         metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
         if hub is not None:
             hub.reports.tell = metrics.report_refused
-            if (power := hub.extensions.get(POWER)) is not None:
-                _count_power(metrics, power)
 
     def record(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
         """Records the next cycle with such a queue; encodes it in the caller's thread."""
@@ -159,7 +154,8 @@ class Scheduling:
         Raises:
             ConfigError: it is wrong; nothing has changed.
         """
-        self.corridor.plan_with(calendar_of(config.planning))
+        for part in self.parts.values():
+            part.reload(config.planning)
         sentences = self.switch.obey(config.planning, self.cycles)
         for sentence in sentences:
             _log.warning("no longer valid under the new rules, planned again: %s", sentence)
@@ -169,10 +165,6 @@ class Scheduling:
             self._reader.read(self.cycles.published.snapshot)
 
 
-def _unkept(store: Store) -> str:
-    return store.problem if store.path is not None else "memory.path is null"
-
-
 def _session(config: ServiceConfig) -> Session:
     known = config.topology
     if known.file is None:
@@ -180,13 +172,3 @@ def _session(config: ServiceConfig) -> Session:
     switches = Switches(known.file)
     switches.warn()
     return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
-
-
-def _count_power(metrics: Metrics, power: Any) -> None:
-    """Counts what agents report of power."""
-    power.tell = metrics.power_refused
-    power.switched = metrics.power_switched
-    metrics.watch("power_nodes", lambda: float(power.counts()[0]))
-    metrics.watch("power_nodes_stale", lambda: float(power.counts()[1]))
-    metrics.watch("power_nodes_modelled", lambda: float(power.sensors()["modelled"]))
-    metrics.watch("power_nodes_lost", lambda: float(power.sensors()["lost"]))

@@ -9,8 +9,7 @@
 | operator.socket | every user | Operator without changes, health, reflection |
 | operator.socket | operator.admins | all of Operator |
 | metrics.address | everyone who can reach it | the page /metrics |
-| power.events.address | holders of the token of power.events.token_file | events of demand response
-|
+| a page of an extension | as that says | |
 
 The gates listen at these; the gRPC servers behind them at sockets in a private directory. Operators
 and metrics are served by a separate process (`bridge.rpc.operators.process`).
@@ -26,11 +25,10 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bridge.errors import BridgeError
 from bridge.line_text import on_one_line
-from bridge.model.rules.power import NAME as POWER
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.registry import left_out
 from bridge.resizing.launchers import Absent, Launchers
@@ -54,10 +52,10 @@ from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig, load
 from bridge.service.config_changes import ChangedKey, differences, reload_change
 from bridge.service.extension_operators import handlers
+from bridge.service.extension_parts import pages, stop
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
 from bridge.service.scheduling import Scheduling
-from bridge.service.signal_file import SignalFile
 from bridge.service.signals import Signals, StoppedEarly, leave, notify
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
@@ -110,8 +108,6 @@ class Service:
         trusts = config.resizing.trust_launchers
         self.hub = Hub(trusts_launchers=trusts) if config.agents is not None else None
         self._launchers = launchers or self.hub or Absent()
-        if (power := self._power_reports()) is not None:
-            power.stale_s = config.power.stale_s
         self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
         self._private: tempfile.TemporaryDirectory[str] | None = None
@@ -119,7 +115,6 @@ class Service:
         self._gates = Gates(self._metrics.gate_refused)
         self._store: Store | None = None
         self._changes: ChangeLog | None = None
-        self._signal: SignalFile | None = None
         self._solver = ChildSolver()
         self.scheduling: Scheduling | None = None
 
@@ -160,7 +155,7 @@ class Service:
         at_controllers = self._gates.listen(config.controller.socket, "controller.socket")
         # The operators' process of a service that was killed ends a moment after it.
         at_operators = self._gates.listen(config.operator.socket, "operator.socket", patience_s=2.0)
-        at_tls = at_metrics = at_events = certificates = None
+        at_tls = at_metrics = certificates = None
         if config.controller.tls is not None:
             strangers = str(Path(self._private.name) / "strangers")
             certificates = Certificates(config.controller.tls, controller, strangers)
@@ -168,12 +163,14 @@ class Service:
             at_tls = self._gates.listen_tcp(config.controller.tls.address, "controller.tls")
         if config.metrics.address is not None:
             at_metrics = self._gates.listen_tcp(config.metrics.address, "metrics.address")
-        events = config.power.events
-        if events is not None:
-            at_events = self._gates.listen_tcp(events.address, "power.events.address")
+        at_pages = {
+            name: (self._gates.listen_tcp(page.address, page.key), page.settings)
+            for name, page in pages(config).items()
+        }
 
         scheduling = self._schedule()
-        self._follow_signal(scheduling, admins)
+        for part in scheduling.parts.values():
+            part.start(admins)
         operators = OperatorProcess(
             Answers(self._functions(scheduling)),
             OperatorSettings(
@@ -182,11 +179,10 @@ class Service:
                 private=self._private.name,
                 log_level=config.log.level,
                 log_format=config.log.format,
-                token_file=None if events is None else str(events.token_file),
             ),
             operators=at_operators,
             metrics=at_metrics,
-            events=at_events,
+            pages=at_pages,
         )
         self._operators = operators
         operators.start()
@@ -232,16 +228,10 @@ class Service:
             refused=self._metrics.gate_refused,
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
-            corridor=scheduling.corridor,
-            curves=lambda: {} if (power := self._power_reports()) is None else power.curves(),
-            power_losses=lambda: () if (power := self._power_reports()) is None else power.losses(),
+            parts=scheduling.parts,
             handlers=handlers(scheduling.cycles, scheduling.decider, scheduling.switch),
             changes=self._changes,
         )
-
-    def _power_reports(self) -> Any:
-        """What the extension of power has read in reports of agents; None: there is none."""
-        return None if self.hub is None else self.hub.extensions.get(POWER)
 
     def _schedule(self) -> Scheduling:
         memory, metrics = self._config.memory, self._metrics
@@ -260,19 +250,6 @@ class Service:
         for name in ("agents", "launchers"):
             metrics.watch(name, partial(self._connected, name))
         return self.scheduling
-
-    def _follow_signal(self, scheduling: Scheduling, admins: frozenset[int]) -> None:
-        path = self._config.power.signal_file
-        if path is not None:
-            self._signal = SignalFile(
-                path,
-                scheduling.corridor,
-                owners=admins,
-                timezone=lambda: scheduling.decider.site.rules.timezone,
-            )
-            self._signal.start()
-        signal = self._signal
-        self._metrics.watch("power_signal_up", lambda: float(signal is None or not signal.problem))
 
     def _connected(self, what: str) -> float:
         """How many agents or launchers there are; for the metrics."""
@@ -295,10 +272,8 @@ class Service:
             self._agents.stop()
         self._gates.close()
         self._solver.close()
-        if self._signal is not None:
-            self._signal.stop()
         if self.scheduling is not None:
-            self.scheduling.corridor.settle()
+            stop(self.scheduling.parts)
         if self._store is not None:
             self._store.close()
         if self._changes is not None:

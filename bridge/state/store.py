@@ -4,7 +4,7 @@
 | table | holds |
 |---|---|
 | memory | the state of policies between cycles (`bridge.ports.State`), the start of observation, |
-| | the entries of the corridor of power (`bridge.power.entry_log`) |
+| | the entries of the corridor of power (`bridge.extensions.power.corridor.entry_log`) |
 | learnt | the values learnt by predictors (`bridge.state.predictor_store`) |
 | promise, started, gone | announced and actual starts (`bridge.state.announced_starts`) |
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from bridge.cli.experiments.grid import grid_of
+from bridge.extensions.power.corridor.open_adr import read_event
+from bridge.extensions.power.corridor.signal_text import read_signal
 from bridge.lab.experiments.definition import read_definition
 from bridge.lab.sim.corridor.steps import read_corridor
 from bridge.lab.sim.workloads.records.record_file import read_site_workload
 from bridge.lab.sim.workloads.system import read_system
-from bridge.power.open_adr import read_event
-from bridge.power.signal_text import read_signal
 from bridge.service.config import parse
 from tests.documents.host import files_of
 from tests.documents.marks import Load

@@ -8,11 +8,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.rules.limits import ALWAYS, Validity
-from bridge.model.rules.power import NO_UPPER_W
-from bridge.power.entry_log import Author, EntryLog, Wish
-from bridge.power.resolve import (
+from bridge.extensions.power.corridor.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.extensions.power.corridor.entry_log import Author, EntryLog, Wish
+from bridge.extensions.power.corridor.resolve import (
     Entries,
     corridor_at,
     in_force,
@@ -20,6 +18,8 @@ from bridge.power.resolve import (
     sources_at,
     steps,
 )
+from bridge.model.rules.limits import ALWAYS, Validity
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
 from tests.properties.naive_rules import opens
 

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from bridge.extensions.power.operators.event_page import MAX_BODY
 from bridge.model.rules.power import power_of
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.rpc.operators.event_page import MAX_BODY
 from tests.simulation.services import a_home, a_service, operator_of
 from tests.simulation.test_service_power import PLANNING, World
 
@@ -64,9 +64,9 @@ def test_an_event_comes_is_changed_and_goes(served):
     status, said = send("POST", "/events", EVENT)
     assert (status, said["eventName"], said["objectType"]) == (201, "peak", "EVENT")
     assert upper(service, world) == 900
-    entry_log = service.scheduling.corridor.entry_log()
+    entry_log = service.scheduling.parts["power"].corridor.entry_log()
     assert send("POST", "/events", EVENT) == (201, said)  # the same again
-    assert service.scheduling.corridor.entry_log() is entry_log
+    assert service.scheduling.parts["power"].corridor.entry_log() is entry_log
     with OperatorClient(operator_of(send.file.parent)) as operator:
         entry = operator.power().entries[-1]
         assert (entry.author, entry.origin, entry.reason, entry.state) == (
@@ -112,11 +112,11 @@ def test_what_is_wrong_is_said_and_changes_nothing(
     served, method, path, body, fields, status, detail
 ):
     service, _world, send = served
-    entry_log = service.scheduling.corridor.entry_log()
+    entry_log = service.scheduling.parts["power"].corridor.entry_log()
     code, problem = send(method, path, body, **fields)
     assert (code, problem["status"]) == (status, status)
     assert detail in problem["detail"]
-    assert service.scheduling.corridor.entry_log() is entry_log
+    assert service.scheduling.parts["power"].corridor.entry_log() is entry_log
 
 
 def test_who_has_sent_the_token_makes_room_for_nobody(served):
@@ -183,4 +183,8 @@ def test_events_leave_room_for_operators(served):
     status, problem = send("PUT", "/events/c", EVENT)
     assert (status, "more than 200 intervals" in problem["detail"]) == (409, True)
     assert send("DELETE", "/events/a")[0] == send("DELETE", "/events/b")[0] == 204
-    assert not [e for e in service.scheduling.corridor.entry_log().entries if e.stands_at(2000)]
+    assert not [
+        e
+        for e in service.scheduling.parts["power"].corridor.entry_log().entries
+        if e.stands_at(2000)
+    ]

@@ -139,14 +139,14 @@ def shared():
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_makes_no_sense_changes_nothing(shared, dry_run):
     home, service = shared
-    before = service.scheduling.corridor.entry_log()
+    before = service.scheduling.parts["power"].corridor.entry_log()
     with OperatorClient(operator_of(home)) as operator:
         for request, problem in WRONG:
             requested = pb.CorridorRequest(dry_run=dry_run)
             requested.MergeFrom(request)
             with pytest.raises(ControllerError, match=problem):
                 operator.corridor(requested)
-    assert service.scheduling.corridor.entry_log() == before
+    assert service.scheduling.parts["power"].corridor.entry_log() == before
 
 
 def test_without_power_in_the_configuration_nothing_is_entered(home):
@@ -186,7 +186,7 @@ def test_a_dry_run_changes_nothing_and_names_the_jobs(home):
         world.cycle(1)
         reply = operator.corridor(pb.CorridorRequest(upper_w=1000, dry_run=True))
         assert (reply.entry.id, now(reply)[1]) == (1, 1000)
-        assert service.scheduling.corridor.entry_log().entries == ()
+        assert service.scheduling.parts["power"].corridor.entry_log().entries == ()
         assert reply.effects_total == len(reply.effects)
         again = operator.corridor(pb.CorridorRequest(upper_w=2000, dry_run=True))
         assert again.effects_total == 0  # as it is
@@ -222,7 +222,7 @@ def test_a_signal_file_is_followed(home, caplog):
         a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service,
         World(home) as world,
     ):
-        follow = service._signal
+        follow = service.scheduling.parts["power"].signal
 
         def after(text):
             file.write_text(text)
@@ -233,9 +233,11 @@ def test_a_signal_file_is_followed(home, caplog):
 
         assert after('{"upper": "900W", "reason": "tariff"}') == (0, 900)
         assert after('{"upper": "900W", "lower": "5W"}') == (5, 900)
-        entry_log = service.scheduling.corridor.entry_log()
+        entry_log = service.scheduling.parts["power"].corridor.entry_log()
         assert after('{"upper":"900W", "lower":"5W"}') == (5, 900)
-        assert service.scheduling.corridor.entry_log() is entry_log  # it says the same
+        assert (
+            service.scheduling.parts["power"].corridor.entry_log() is entry_log
+        )  # it says the same
         assert [entry.group for entry in entry_log.entries] == ["signal"] * 2
         for broken in ('{"upper": "9', "", '{"upper": "many"}', "[" * 10_000, "x" * 70_000):
             assert after(broken) == (5, 900)
@@ -265,8 +267,8 @@ def test_a_signal_file_of_a_stranger_does_not_count(home):
     file.write_text('{"upper": "1W"}')
     os.chown(file, 65534, 65534)
     with a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service:
-        assert "who is not an administrator" in service._signal.problem
-        assert service.scheduling.corridor.entry_log().entries == ()
+        assert "who is not an administrator" in service.scheduling.parts["power"].signal.problem
+        assert service.scheduling.parts["power"].corridor.entry_log().entries == ()
 
 
 # ------------------------------------------------------------------ the command
@@ -388,6 +390,6 @@ def test_ordinary_users_look_and_change_nothing(home):
         done = as_nobody("power", "corridor", "--upper", "1W", *at)
         assert done.returncode == 1
         assert "only administrators may change the corridor of power" in done.stderr
-        assert service.scheduling.corridor.entry_log().entries == ()
+        assert service.scheduling.parts["power"].corridor.entry_log().entries == ()
         looked = as_nobody("power", "show", *at)
         assert (looked.returncode, "contract" in looked.stdout) == (0, True)

@@ -57,10 +57,10 @@ KNOWN = {
     "agent/power/slurm_energy.py": "reads what Slurm's plugins measure",
     "extensions/power/commands/power.py": "options of this package's commands",
     "extensions/power/commands/tables.py": "the same",
+    "extensions/power/corridor/corridor_switch.py": "the same",
+    "extensions/power/corridor/entry_log.py": "the same",
+    "extensions/power/operators/power_messages.py": "the same",
     "extensions/power/power_use.py": "names Slurm's sensor",
-    "power/entry_log.py": "options of this package's commands",
-    "rpc/controller/corridor_switch.py": "the same",
-    "rpc/operators/power_messages.py": "the same",
     "elastic/launcher/boot.py": "runs in a job of Slurm: names an option of its steps",
     "elastic/launcher/steps.py": "the same: starts its steps",
 }

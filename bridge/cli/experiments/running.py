@@ -21,6 +21,7 @@ import numpy as np
 from bridge.cli.simulation.replays import Engine, Replays
 from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import BridgeError, ConfigError, ResultError
+from bridge.extensions.power.corridor.sites import site_at
 from bridge.lab.experiments.cell import Cell, canonical
 from bridge.lab.experiments.definition import ESP
 from bridge.lab.experiments.perturb import MOVING, WEEK_S, numbers_of, perturbed, taken
@@ -34,7 +35,6 @@ from bridge.lab.sim.workloads.esp import ESP_NODES, esp
 from bridge.lab.sim.workloads.reading import read_workload
 from bridge.lab.sim.workloads.system import System, pool_of, read_system
 from bridge.lab.sim.workloads.workload import Workload
-from bridge.power.sites import site_at
 from bridge.registry import parse_policy
 
 

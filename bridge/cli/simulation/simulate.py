@@ -20,6 +20,7 @@ from bridge.cli.simulation.replays import MAX_PLACED, Replays
 from bridge.cli.simulation.run_results import backlog_of, results_table, write_files
 from bridge.cli.simulation.simulate_options import SimulateOptions
 from bridge.errors import ConfigError
+from bridge.extensions.power.corridor.sites import site_at
 from bridge.lab.experiments.provenance import provenance, sha256_of
 from bridge.lab.report.run import Run, figures
 from bridge.lab.sim.corridor.power import PowerSetting
@@ -35,7 +36,6 @@ from bridge.lab.sim.workloads.system import System, pool_of, read_system
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.power.sites import site_at
 from bridge.registry import describe, predicting
 from bridge.units import NEVER
 

@@ -23,6 +23,8 @@ EXTENSION: Final = Extension(
     rules=Face("bridge.extensions.power.section:PowerSiteRules"),
     agents=Face("bridge.extensions.power.power_use:PowerReaders"),
     memory=Face("bridge.extensions.power.memory:PowerMemories"),
+    service=Face("bridge.extensions.power.service_part:PowerParts"),
+    methods=Face("bridge.extensions.power.operators.methods:PowerMethods"),
     gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),
 )

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from typing import Final
 
-from bridge.planning.power.calibration import BINS, MODEL, NodeReports
+from bridge.extensions.power.calibration import BINS, MODEL, NodeReports
 from bridge.rpc.reported.safe_text import printable
 
 STEADY: Final = 0.05

@@ -23,7 +23,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.planning.power.calibration import MODEL
+from bridge.extensions.power.calibration import MODEL
 from bridge.rpc.agents.recent import MIN_S, Recent
 from bridge.rpc.reported.safe_text import printable
 

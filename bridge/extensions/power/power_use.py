@@ -32,11 +32,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bridge.extensions.power.calibration import MODEL, NodeReports
 from bridge.extensions.power.load_curves import LoadCurve
 from bridge.extensions.power.lost_power import Claim, lost_power
 from bridge.extensions.power.node_sensor import MAX_JOBS, NONE, NodeSensor, Switch
 from bridge.extensions.service_port import AgentReader
-from bridge.planning.power.calibration import MODEL, NodeReports
 from bridge.rpc.agents.launcher_table import AgentStream
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb

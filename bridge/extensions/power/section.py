@@ -9,7 +9,8 @@
       - {name: contract, upper: 120kW}
     power_down: {partitions: [batch], hold: 5m}
 
-The corridor is in `corridor_text.py`; it is resolved for each cycle (`bridge.power.resolve`).
+The list `corridor` is in `corridor/corridor_text.py`; it is resolved for each cycle
+(`corridor/resolve.py`).
 """
 
 from typing import Annotated, Self
@@ -17,18 +18,18 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from bridge.model.rules.corridor_entries import CalendarEntry
-from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NAME, NodePower, PowerDown, PowerRules
-from bridge.planning.site_rules.corridor_text import (
+from bridge.extensions.power.corridor.corridor_entries import CalendarEntry
+from bridge.extensions.power.corridor.corridor_text import (
     CorridorCalendar,
     check_calendar,
     openings,
     power_text,
 )
+from bridge.extensions.power.corridor.watts_text import watts
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NAME, NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MAX_NODES, Duration, Section, seconds
-from bridge.planning.site_rules.watts_text import watts
 
 MAX_TYPES = 200
 _GRACE_S = 10

@@ -8,23 +8,22 @@ Rules
 """
 
 import asyncio
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 
 import grpc
 from google.protobuf.message import Message
 
 from bridge.errors import ControllerError
-from bridge.power.entry_log import Author
-from bridge.rpc.operators import queries
+from bridge.model.rules.coscheduling import NAME as SHARING
+from bridge.rpc.operators import extension_methods, queries
 from bridge.rpc.operators.changes import ChangeLogging, ChangeMethod
+from bridge.rpc.operators.extension_methods import ServedChange
 from bridge.rpc.operators.newest_view import SERVICE_S, Views
 from bridge.rpc.operators.open_calls import Call, CallMethod
-from bridge.rpc.operators.power_trial import trial
 from bridge.rpc.operators.queries import READS, need_admin, refuse
 from bridge.rpc.operators.read_methods import ReadMethods
+from bridge.rpc.operators.requester import Requester, change_parts
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
@@ -62,15 +61,20 @@ class ChangeMethods:
             "ChangeWidth": ChangeMethod(
                 pb.ChangeWidthRequest, self._change_width, _always, self._width, for_users=True
             ),
-            "Corridor": ChangeMethod(
-                pb.CorridorRequest, self._corridor, lambda asking: not asking.dry_run, self._bounds
-            ),
             "Coscheduling": ChangeMethod(
                 coscheduling_pb2.CoschedulingRequest, self._coscheduling,
                 lambda asking: asking.order not in (order.SHOW, order.EXPORT), self._sharing,
             ),
         }  # fmt: skip
         return {name: self.log.logged(name, method) for name, method in methods.items()}
+
+    def of_extensions(self) -> dict[str, CallMethod]:
+        """The methods by which administrators change something of extensions."""
+        return {
+            name: self.log.logged(name, self._served(extension, name, served))
+            for extension, theirs in extension_methods.methods().items()
+            for name, served in theirs.changes.items()
+        }
 
     async def _policy_now(self, _: pb.PolicyRequest, __: Call) -> str:
         return (await self._reads.view()).view.in_force.policy_yaml
@@ -91,14 +95,10 @@ class ChangeMethods:
                 return f"{job.node_count} nodes"
         return ""
 
-    async def _bounds(self, _: pb.CorridorRequest, __: Call) -> str:
-        entered = (await self._reads.view()).view.in_force.entries.entered
-        return json.dumps([asdict(entry) for entry in entered])
-
-    async def _sharing(self, _: coscheduling_pb2.CoschedulingRequest, __: Call) -> str:
+    async def _sharing(self, _: coscheduling_pb2.CoschedulingRequest, call: Call) -> str:
         show = coscheduling_pb2.CoschedulingRequest().SerializeToString()
-        answer = await self._asker.answer(MessageKind.COSCHEDULING, [show, b""])
-        reply = coscheduling_pb2.CoschedulingReply.FromString(bytes(answer[0]))
+        answer = await self._changed(SHARING, "Coscheduling", show, call)  # of administrators
+        reply = coscheduling_pb2.CoschedulingReply.FromString(answer)
         state = f"off since {reply.off_since_s}" if reply.off_since_s else "on"
         return f"{state}, {len(reply.pairs)} pairs learnt"
 
@@ -134,29 +134,38 @@ class ChangeMethods:
         await self._asker.answer(MessageKind.WIDTH, parts)
         return pb.ChangeWidthReply().SerializeToString()
 
-    async def _corridor(self, question: bytes, call: Call) -> bytes:
-        need_admin(call.admin, "change the corridor of power")
-        request = pb.CorridorRequest.FromString(question)
-        author = Author(f"{user_name(call.uid)} (uid {call.uid})", "operators' socket")
-        if request.dry_run:
-            seen = await self._reads.view()
-            published = queries.published_of(seen.view)
-            reply: pb.CorridorReply = await self._reads.compute(
-                call.uid, lambda: trial(seen.view, published, request, author)
-            )
-            return reply.SerializeToString()
-        parts = [question, author.name.encode(), author.origin.encode()]
-        answer = await self._asker.answer(MessageKind.CORRIDOR, parts)
-        self._views.expire()
+    def _served(self, extension: str, name: str, served: ServedChange) -> ChangeMethod:
+        async def carry_out(question: bytes, call: Call) -> bytes:
+            need_admin(call.admin, served.purpose)
+            request = served.request.FromString(question)
+            if served.looks(request):
+                seen = await self._reads.view()
+                reply: Message = await self._reads.compute(
+                    call.uid, lambda: served.look(seen.view, request, _requester(call))
+                )
+                return reply.SerializeToString()
+            answer = await self._changed(extension, name, question, call)
+            self._views.expire()
+            return answer
+
+        async def before(_: Message, __: Call) -> str:
+            return served.before((await self._reads.view()).view)
+
+        return ChangeMethod(
+            served.request, carry_out, lambda request: not served.looks(request), before
+        )
+
+    async def _changed(self, extension: str, name: str, question: bytes, call: Call) -> bytes:
+        """The answer of an extension in the service's process."""
+        parts = change_parts(extension, name, question, _requester(call))
+        answer = await self._asker.answer(MessageKind.EXTENSION, parts)
         return bytes(answer[0])
 
     async def _coscheduling(self, question: bytes, call: Call) -> bytes:
         request = coscheduling_pb2.CoschedulingRequest.FromString(question)
         if request.order != coscheduling_pb2.CoschedulingRequest.SHOW:
             need_admin(call.admin, "switch co-scheduling, or export or import what was learnt")
-        parts = [question, b"" if call.admin else user_name(call.uid).encode()]
-        answer = await self._asker.answer(MessageKind.COSCHEDULING, parts)
-        return bytes(answer[0])
+        return await self._changed(SHARING, "Coscheduling", question, call)
 
     async def _change(self, work: Callable[[], Message]) -> bytes:
         loop = asyncio.get_running_loop()
@@ -174,3 +183,7 @@ class ChangeMethods:
         parts = [decision.SerializeToString(), repr(wait_s).encode()]
         answer = self._asker.ask(MessageKind.ORDER, parts).result(wait_s + SERVICE_S)
         return scheduler_pb2.Fate.FromString(bytes(answer[0]))
+
+
+def _requester(call: Call) -> Requester:
+    return Requester(call.uid, user_name(call.uid), call.admin)

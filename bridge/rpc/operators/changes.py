@@ -24,6 +24,7 @@ from google.protobuf.message import Message
 from bridge.errors import BridgeError
 from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.queries import Refused
+from bridge.rpc.operators.requester import Requester
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
 from bridge.rpc.transport.users import user_name
@@ -54,21 +55,6 @@ class ChangeMethod:
     is_change: Callable[[Any], bool]
     before: Callable[[Any, Call], Awaitable[str]]
     for_users: bool = False
-
-
-@dataclass(frozen=True)
-class Requester:
-    """Who requests a change.
-
-    Attributes:
-        uid: as the kernel says; -1: a program.
-        name: the name of the user or the program.
-        admin: an administrator, whose entries nobody else's push out.
-    """
-
-    uid: int
-    name: str
-    admin: bool
 
 
 @dataclass(frozen=True)

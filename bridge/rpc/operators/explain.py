@@ -29,7 +29,7 @@ from bridge.planning.queue.readable_reasons import held_text
 from bridge.planning.queue.time_windows import MISSED
 from bridge.rpc.controller.announcements import pending
 from bridge.rpc.controller.cycles import Published
-from bridge.rpc.operators.power_source import measured_words
+from bridge.rpc.operators import extension_methods
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
 from bridge.words import Words
@@ -175,12 +175,7 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
     else:
         lines.append("its time is up; it is expected to end at any moment")
     running = published.snapshot.running
-    if running.power_source[row]:
-        lines.append(
-            f"draws {running.measured_min_power_w[row]} to {running.measured_max_power_w[row]} W on"
-            f" each {dialect_of(published.snapshot).words.node}:"
-            f" {measured_words(running, row, now_s)}"
-        )
+    lines.extend(extension_methods.lines(published, row))
     if running.rigid[row] and not running.exclusive[row]:
         lines.append(rigid(dialect_of(published.snapshot).words))
     predicted = published.plan.predicted

@@ -18,23 +18,20 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.extensions.service_port import ServicePart
 from bridge.interpreter import python
 from bridge.model.learnt import Learnt
-from bridge.planning.power.calibration import NodeReports
-from bridge.power.entry_log import Author
-from bridge.power.resolve import Entries
-from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.changes import changes_reply
 from bridge.rpc.operators.elastic import change_width, elastic_reply
-from bridge.rpc.operators.power_changes import change_corridor, take_event
+from bridge.rpc.operators.requester import requester
 from bridge.rpc.operators.view import InForce, LiveState, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
@@ -71,10 +68,8 @@ class ServiceFunctions:
         refused: called for rejected callers: where, why, how many.
         agents: how many nodes have an agent.
         speed_ups: learnt ones.
-        corridor: bounds of system power; None: there are none.
-        curves: power of metered nodes by load.
-        power_losses: a sentence for each of the first nodes whose measurement is lost.
-        handlers: by the name of an extension: message and user to message.
+        parts: by the name of an extension: what it runs in this process.
+        handlers: by the name of an extension without such a part: message and user to message.
         changes: the log of operators' changes.
     """
 
@@ -88,9 +83,7 @@ class ServiceFunctions:
     refused: Callable[[str, str, int], None]
     agents: Callable[[], int] = lambda: 0
     speed_ups: Callable[[], Learnt] = Learnt
-    corridor: CorridorSwitch | None = None
-    curves: Callable[[], dict[str, NodeReports]] = dict
-    power_losses: Callable[[], Sequence[str]] = tuple
+    parts: Mapping[str, ServicePart] = field(default_factory=dict)
     handlers: Mapping[str, Callable[[bytes, str], bytes]] = field(default_factory=dict)
     changes: ChangeLog = field(default_factory=lambda: ChangeLog(None))
 
@@ -123,17 +116,29 @@ class Answers:
             refusals=dict(counts.refusals),
             controller_status=counts.status,
             policy_failures=functions.failures(),
-            power_losses=(losses := tuple(functions.power_losses())),
         )
-        problems = () if functions.corridor is None else functions.corridor.problems()
-        problems = (*problems, *losses)
+        problems = {
+            name: self._status(name, part, status) for name, part in functions.parts.items()
+        }
         return LiveState(status.SerializeToString(), tuple(hello.features), problems)
+
+    @staticmethod
+    def _status(name: str, part: ServicePart, reply: pb.StatusReply) -> tuple[str, ...]:
+        try:
+            return tuple(part.status(reply))
+        except Exception:  # a stranger's code; the rest of the status is shown
+            _log.exception("the status of the extension %s is unknown", name)
+            return (f"the status of {name} is unknown: see the service's log",)
 
     def in_force(self) -> InForce:
         """State that changes only by orders of administrators."""
-        switch, corridor = self._functions.switch, self._functions.corridor
-        entries = Entries() if corridor is None else corridor.entries()
-        return InForce(switch.yaml(), switch.conditions(), entries)
+        switch, parts = self._functions.switch, {}
+        for name, part in self._functions.parts.items():
+            try:
+                parts[name] = part.in_force()
+            except Exception:  # a stranger's code; other methods are answered
+                _log.exception("what is in force of the extension %s is unknown", name)
+        return InForce(switch.yaml(), switch.conditions(), parts)
 
     def reply(self, kind: int, parts: list[bytearray]) -> tuple[MessageKind, list[Part]]:
         """The answer, or an error: gRPC's code, and a sentence."""
@@ -181,19 +186,22 @@ class Answers:
                 user, uid = (part.decode() for part in parts[1:])
                 change_width(functions.cycles, request, user=user, uid=uid)
                 return []
-            case MessageKind.CORRIDOR:
-                requested = pb.CorridorRequest.FromString(bytes(parts[0]))
-                author = Author(*(part.decode() for part in parts[1:3]))
-                return [change_corridor(functions.corridor, requested, author).SerializeToString()]
-            case MessageKind.COSCHEDULING:
-                handler = functions.handlers.get("sharing")
-                return [b"" if handler is None else handler(bytes(parts[0]), parts[1].decode())]
-            case MessageKind.CURVES:
-                return list(pack(functions.curves()))
-            case MessageKind.EVENTS:
-                event, name, bounds = (part.decode() for part in parts)
-                return [str(take_event(functions.corridor, event, name, bounds)).encode()]
+            case MessageKind.EXTENSION:
+                return self._answer_of_extension(parts)
         raise ControllerError(f"unknown request {kind}")
+
+    def _answer_of_extension(self, parts: list[bytearray]) -> list[Part]:
+        """Of an extension that is not there: nothing."""
+        name, method, question = parts[0].decode(), parts[1].decode(), bytes(parts[2])
+        who = requester(parts)
+        if (part := self._functions.parts.get(name)) is not None:
+            return list(
+                part.reads[method](question) if who is None else part.changes[method](question, who)
+            )
+        handler = self._functions.handlers.get(name)
+        if handler is None or who is None:
+            return [b""]
+        return [handler(question, "" if who.admin else who.name)]
 
     def _answer_of_log(self, kind: int, parts: list[bytearray]) -> list[Part]:
         """Logs a change, or lists changes."""
@@ -257,8 +265,6 @@ class OperatorSettings:
     Attributes:
         admins: user ids with administrator rights.
         private: directory for its own sockets.
-        token_file: the file with the token of callers that send events of demand response; None:
-            none are accepted.
     """
 
     admins: tuple[int, ...]
@@ -266,7 +272,6 @@ class OperatorSettings:
     private: str
     log_level: str
     log_format: str
-    token_file: str | None = None
 
 
 class OperatorProcess:
@@ -284,19 +289,19 @@ class OperatorProcess:
         *,
         operators: socket.socket,
         metrics: socket.socket | None,
-        events: socket.socket | None = None,
+        pages: Mapping[str, tuple[socket.socket, Mapping[str, Any]]] | None = None,
     ) -> None:
         """Prepares it.
 
         Args:
             metrics: listens for readers of metrics; None: there are none.
-            events: listens for events of demand response; None: there are none.
+            pages: by the name of an extension: listens for callers of its page; and its settings.
         """
         self._answers = answers
         self._settings = settings
         self._operators = operators
         self._metrics = metrics
-        self._events = events
+        self._pages = pages or {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._channel: Channel | None = None
@@ -370,25 +375,25 @@ class OperatorProcess:
 
     def _spawn(self, channel: socket.socket) -> "subprocess.Popen[bytes]":
         metrics = None if self._metrics is None else self._metrics.fileno()
-        events = None if self._events is None else self._events.fileno()
+        pages = {name: (page.fileno(), given) for name, (page, given) in self._pages.items()}
         given = [channel.fileno(), self._operators.fileno()]
         settings: dict[str, Any] = {
             "channel": given[0],
             "operators": given[1],
             "metrics": metrics,
-            "events": events,
-            "token_file": self._settings.token_file,
+            "pages": pages,
             "admins": self._settings.admins,
             "per_user": self._settings.per_user,
             "private": self._settings.private,
             "log_level": self._settings.log_level,
             "log_format": self._settings.log_format,
         }
+        others = [page for page, _ in pages.values()] + ([] if metrics is None else [metrics])
         environment = {name: text for name, text in os.environ.items() if name != "NOTIFY_SOCKET"}
         return subprocess.Popen(
             python("-c", _PROGRAM, json.dumps(settings)),
             stdin=subprocess.DEVNULL,
-            pass_fds=[*given, *(each for each in (metrics, events) if each is not None)],
+            pass_fds=[*given, *others],
             env=environment,
             process_group=0,  # this process handles an interrupt at the terminal
         )

@@ -8,21 +8,20 @@ ignores signals, which are for the service's process.
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bridge.model.learnt import MAX_TEXT_BYTES
-from bridge.power.entry_log import Wish
-from bridge.rpc.operators.changes import Requester
-from bridge.rpc.operators.event_page import Carry, event_page
+from bridge.rpc.operators.extension_methods import PageChange, methods
 from bridge.rpc.operators.metrics_page import metrics_page
+from bridge.rpc.operators.requester import Requester, change_parts
 from bridge.rpc.operators.server import OperatorService, serve
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
@@ -31,6 +30,8 @@ from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import ByteAllowance
 from bridge.service.logs import start_logging
+
+_log = logging.getLogger(__name__)
 
 NICE = 5
 """Nice value of this process."""
@@ -100,11 +101,14 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         listener.setblocking(False)
         readers = max(2, min(32, settings["descriptors"] // 8))
         servers.append(await metrics_page(_cached(asker), readers).serve(listener))
-    if settings["events"] is not None:
-        listener = socket.socket(fileno=settings["events"])
+    for name, (number, given) in settings["pages"].items():
+        listener = socket.socket(fileno=number)
         listener.setblocking(False)
-        page = event_page(_taking(asker, service), Path(settings["token_file"]))
-        servers.append(await page.serve(listener))
+        try:
+            page = methods()[name].page(given, _changing(name, asker, service))
+            servers.append(await page.serve(listener))
+        except Exception:  # a stranger's code; operators are served
+            _log.exception("the page of the extension %s is not served", name)
     gate.start()
     asker.tell(MessageKind.READY)
     while True:
@@ -112,21 +116,18 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         asker.tell(MessageKind.ALIVE)
 
 
-def _taking(asker: Asker, service: OperatorService) -> Carry:
-    """Passes bounds of events to the service's process."""
+def _changing(extension: str, asker: Asker, service: OperatorService) -> PageChange:
+    """Passes changes by callers of an extension's page to the service's process, and logs them."""
 
-    async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
-        bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
-        parts = [event.encode(), name.encode(errors="replace"), bounds.encode()]
-        author = Requester(-1, "a program with the token of power events", admin=False)
-        answer = await service.changes.log(
-            "Events", author, "", f"{event} {name}: {bounds}",
-            asker.answer(MessageKind.EVENTS, parts),
-        )  # fmt: skip
+    async def change(program: str, method: str, question: bytes, text: str) -> bytes:
+        author = Requester(-1, program, admin=False)
+        parts = change_parts(extension, method, question, author)
+        work = asker.answer(MessageKind.EXTENSION, parts)
+        answer = await service.changes.log(method, author, "", text, work)
         service.views.expire()
-        return int(answer[0])
+        return bytes(answer[0])
 
-    return carry
+    return change
 
 
 def _cached(asker: Asker) -> Any:

@@ -15,7 +15,6 @@ from bridge.planning.site_rules.lowered_rules import unknown_to
 from bridge.registry import SIMULATION_ONLY, choices, left_out, summaries
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import WhatIf, explain, planned_jobs
-from bridge.rpc.operators.power_view import power_reply
 from bridge.rpc.operators.topology_view import topology_reply
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
@@ -66,10 +65,12 @@ class Asking:
     Attributes:
         admin: may see everything, and make changes.
         what_if: finds changes that would let a row of the plan start earlier; None: not available.
+        told: what an extension's part of the service has answered, for `Read.asks`.
     """
 
     admin: bool
     what_if: WhatIf | None = None
+    told: Sequence[bytes | bytearray] = ()
 
 
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
@@ -124,12 +125,6 @@ def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.Topo
     return topology_reply(published_of(view), 0 if asking.admin else MAX_READ)
 
 
-def power(view: View, request: pb.PowerRequest, asking: Asking) -> pb.PowerReply:
-    """The bounds of system power, and the power drawn."""
-    del asking
-    return power_reply(view, published_of(view), request)
-
-
 def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyReply:
     """The policy in force; it is changed elsewhere."""
     del request, asking
@@ -149,11 +144,13 @@ class Read:
     Attributes:
         request: its message.
         of_cycle: the answer is the same until the next cycle, or until the policy changes.
+        asks: of an extension: its part of the service is asked first; the answer is not cached.
     """
 
     request: type[Message]
     answer: Callable[[View, Any, Asking], Message]
     of_cycle: bool
+    asks: bool = False
 
 
 READS: Final = {
@@ -161,10 +158,9 @@ READS: Final = {
     "Plan": Read(pb.PlanRequest, plan, of_cycle=True),
     "Explain": Read(pb.ExplainRequest, explained, of_cycle=True),
     "Topology": Read(pb.TopologyRequest, topology, of_cycle=True),
-    "Power": Read(pb.PowerRequest, power, of_cycle=False),
     "Policy": Read(pb.PolicyRequest, policy, of_cycle=False),
 }
-"""By method name."""
+"""By method name; those of extensions are in `extension_methods.py`."""
 
 
 def _unknown(view: View) -> tuple[str, ...]:

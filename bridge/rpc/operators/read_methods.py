@@ -11,21 +11,19 @@ Rules
 import asyncio
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 
-from bridge.model.rules.power import power_of
-from bridge.planning.power.calibration import NodeReports
-from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
-from bridge.rpc.operators.calibration import calibrate_reply
+from bridge.rpc.operators.extension_methods import methods
 from bridge.rpc.operators.newest_view import TimedView, Views
 from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.queries import READS, Asking, Read, need_admin, refuse
+from bridge.rpc.operators.requester import read_parts
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.operators.widths import width_lines
@@ -63,8 +61,17 @@ class ReadMethods:
             "Accuracy": self._accuracy,
             "Record": self._record,
             "Elastic": self._elastic,
-            "Calibrate": self._calibrate,
             "Changes": self._changes,
+        }
+
+    def of_extensions(self) -> dict[str, CallMethod]:
+        """The methods of extensions that change nothing."""
+        return {
+            name: functools.partial(self._ask, extension, name, read)
+            if read.asks
+            else functools.partial(self.read, name, read)
+            for extension, theirs in methods().items()
+            for name, read in theirs.reads.items()
         }
 
     async def view(self) -> TimedView:
@@ -91,6 +98,19 @@ class ReadMethods:
             )
             self._answers.put(key, answer)
         return await asyncio.shield(answer)
+
+    async def _ask(
+        self, extension: str, name: str, read: Read, question: bytes, call: Call
+    ) -> bytes:
+        """Answers with what the service's process tells."""
+        request = read.request.FromString(question)
+        seen = await self.view()
+        parts = read_parts(extension, name, question)
+        told = await self._asker.answer(MessageKind.EXTENSION, parts)
+        answer: bytes = await self._queue.put(
+            call.uid, functools.partial(_made, read, seen.view, request, call.admin, told)
+        )
+        return answer
 
     async def _explain(self, question: bytes, call: Call) -> bytes:
         """From the last cycle; of a malleable running job also why it has the width it has."""
@@ -140,18 +160,6 @@ class ReadMethods:
         kept: StartRecords = unpack(parts)
         return kept
 
-    async def _calibrate(self, question: bytes, call: Call) -> bytes:
-        pb.CalibrateRequest.FromString(question)
-        view = (await self.view()).view
-        published = queries.published_of(view)
-        rules = power_of(view.in_force.conditions.site)
-        parts = await self._asker.answer(MessageKind.CURVES)
-        curves: dict[str, NodeReports] = unpack(parts)
-        reply: pb.CalibrateReply = await self._queue.put(
-            call.uid, lambda: calibrate_reply(rules, published, curves)
-        )
-        return reply.SerializeToString()
-
     async def _changes(self, question: bytes, call: Call) -> bytes:
         need_admin(call.admin, "list changes: they name their authors")
         pb.ChangesRequest.FromString(question)
@@ -171,8 +179,10 @@ class ReadMethods:
         ).SerializeToString()
 
 
-def _made(read: Read, view: View, request: Message, admin: bool) -> bytes:
-    asking = Asking(admin, what_if_under(view.in_force.conditions))
+def _made(
+    read: Read, view: View, request: Message, admin: bool, told: Sequence[bytearray] = ()
+) -> bytes:
+    asking = Asking(admin, what_if_under(view.in_force.conditions), told)
     return read.answer(view, request, asking).SerializeToString()
 
 

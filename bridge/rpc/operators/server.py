@@ -53,7 +53,9 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self.views = Views(asker)
         reads = ReadMethods(asker, self.views)
         changes = ChangeMethods(asker, self.views, reads)
-        self._methods = reads.methods() | changes.methods()
+        of_extensions = reads.of_extensions() | changes.of_extensions()
+        # Later ones count: no extension replaces a method, and none makes a change a read.
+        self._methods = of_extensions | reads.methods() | changes.methods()
         self.changes = changes.log
 
     def service(self, handler_call_details: Any) -> Any:

@@ -10,7 +10,7 @@ Rules
 
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,7 +21,6 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Conditions
-from bridge.power.resolve import Entries
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.reported.hostlist import NodeIndex
 
@@ -36,12 +35,12 @@ class LiveState:
     Attributes:
         status: an encoded `StatusReply` without the parts from the last cycle.
         features: features of the controller's plugin.
-        power_problems: problems with sources or storage of entries of the corridor.
+        problems: by the name of an extension.
     """
 
     status: bytes
     features: tuple[str, ...]
-    power_problems: tuple[str, ...] = ()
+    problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class InForce:
     """State that changes only by orders of administrators.
 
     Attributes:
-        entries: the sources of the corridor of power.
+        parts: by the name of an extension.
     """
 
     policy_yaml: str
     conditions: Conditions
-    entries: Entries = field(default_factory=Entries)
+    parts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,9 @@ class MessageKind(IntEnum):
     ERROR = 11
     ELASTIC = 12
     WIDTH = 13
-    CORRIDOR = 14
-    EVENTS = 15
-    CURVES = 16
-    COSCHEDULING = 17
-    CHANGED = 18
-    CHANGES = 19
+    EXTENSION = 14
+    CHANGED = 15
+    CHANGES = 16
 
 
 class Channel:

@@ -21,8 +21,8 @@ from bridge.cli.operators.times import duration_s, instant_s
 from bridge.errors import ConfigError
 from bridge.extensions.power.commands.calibration import check_fitted, yaml_lines
 from bridge.extensions.power.commands.tables import print_change, print_entries, print_power
+from bridge.extensions.power.corridor import watts_text
 from bridge.model.rules.power import NO_UPPER_W
-from bridge.planning.site_rules import watts_text
 from bridge.rpc.pb import operator_pb2 as pb
 
 app = typer.Typer(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.corridor.sites import site_at
 from bridge.extensions.sharing.part import having_shared
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.plan import Plan
@@ -27,7 +28,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Context, Environment, Predicted, Solver, State, Telemetry
-from bridge.power.sites import site_at
 from bridge.recording.recordings import Recording
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider

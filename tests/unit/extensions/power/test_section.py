@@ -2,11 +2,11 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.extensions.power.corridor.corridor_entries import CalendarEntry
+from bridge.extensions.power.corridor.sites import calendar_of
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, power_of
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
-from bridge.power.sites import calendar_of
 
 REST = {"name": "rest", "idle": "71W", "max": "250W"}
 

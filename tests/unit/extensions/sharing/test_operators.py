@@ -19,6 +19,7 @@ from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.process import Answers, ServiceFunctions
+from bridge.rpc.operators.requester import Requester, change_parts
 from bridge.rpc.pb import coscheduling_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.transport.private_channel import MessageKind
@@ -153,6 +154,11 @@ def test_an_import_keeps_the_harm_to_users(functions):
     assert not ask(functions).pairs
 
 
+def parts_of(question):
+    parts = change_parts("sharing", "Coscheduling", question, Requester(0, "root", admin=True))
+    return [bytearray(part) for part in parts]
+
+
 NOTHING = '{"format": "schedbridge coscheduling", "version": 1}'
 
 
@@ -173,11 +179,11 @@ def test_the_operators_process_is_answered(functions):
         )
     )  # fmt: skip
     question = pb.CoschedulingRequest().SerializeToString()
-    kind, parts = answers.reply(MessageKind.COSCHEDULING, [bytearray(question), bytearray()])
+    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
     assert kind == MessageKind.ANSWER
     assert len(pb.CoschedulingReply.FromString(parts[0]).pairs) == 1
     question = pb.CoschedulingRequest(order=ORDER.IMPORT, text="[").SerializeToString()
-    kind, parts = answers.reply(MessageKind.COSCHEDULING, [bytearray(question), bytearray()])
+    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
     assert (kind, parts[0]) == (MessageKind.ERROR, b"INVALID_ARGUMENT")
 
 
@@ -190,7 +196,7 @@ def test_without_the_extension_nothing_is_known(functions):
         )
     )  # fmt: skip
     question = pb.CoschedulingRequest().SerializeToString()
-    kind, parts = answers.reply(MessageKind.COSCHEDULING, [bytearray(question), bytearray()])
+    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
     assert kind == MessageKind.ANSWER
     assert pb.CoschedulingReply.FromString(parts[0]) == pb.CoschedulingReply()
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of `schedbridge.v1.Operator` on power; what is told of a job; the page of events."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from bridge.dialect import dialect_of
+from bridge.extensions.power.corridor.entry_log import Wish
+from bridge.extensions.power.operators.calibrate import calibrate_reply
+from bridge.extensions.power.operators.event_page import event_page
+from bridge.extensions.power.operators.power_source import measured_words
+from bridge.extensions.power.operators.power_trial import trial
+from bridge.extensions.power.operators.power_view import entries_of, power_reply
+from bridge.model.rules.power import power_of
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.extension_methods import PageChange, ServedChange
+from bridge.rpc.operators.http_pages import HttpPages
+from bridge.rpc.operators.queries import Asking, Read, published_of
+from bridge.rpc.operators.requester import Requester
+from bridge.rpc.operators.view import View, unpack
+from bridge.rpc.pb import operator_pb2 as pb
+
+
+class PowerMethods:
+    """See `bridge.extensions.service_port.OperatorMethods`."""
+
+    def lines(self, published: Published, row: int) -> Iterator[str]:
+        """What a running job draws, and how that is known."""
+        snapshot = published.snapshot
+        running = snapshot.running
+        if running.power_source[row]:
+            yield (
+                f"draws {running.measured_min_power_w[row]} to {running.measured_max_power_w[row]}"
+                f" W on each {dialect_of(snapshot).words.node}:"
+                f" {measured_words(running, row, snapshot.now_s)}"
+            )
+
+    def page(self, settings: Mapping[str, Any], change: PageChange) -> HttpPages:
+        """The page of events of demand response."""
+
+        async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
+            bounds = [[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes]
+            sendable = name.encode(errors="replace").decode()
+            question = json.dumps([event, sendable, bounds]).encode()
+            program = "a program with the token of power events"
+            text = f"{event} {name}: {json.dumps(bounds)}"
+            return int(await change(program, "Events", question, text))
+
+        return event_page(carry, Path(settings["token_file"]))
+
+    @staticmethod
+    def _power(view: View, request: pb.PowerRequest, _: Asking) -> pb.PowerReply:
+        return power_reply(view, published_of(view), request)
+
+    @staticmethod
+    def _calibrate(view: View, _: pb.CalibrateRequest, asking: Asking) -> pb.CalibrateReply:
+        rules = power_of(view.in_force.conditions.site)
+        return calibrate_reply(rules, published_of(view), unpack(asking.told))
+
+    @staticmethod
+    def _trial(view: View, request: pb.CorridorRequest, who: Requester) -> pb.CorridorReply:
+        return trial(view, published_of(view), request, who)
+
+    @staticmethod
+    def _bounds(view: View) -> str:
+        return json.dumps([asdict(entry) for entry in entries_of(view).entered])
+
+    reads: Final[Mapping[str, Read]] = {
+        "Power": Read(pb.PowerRequest, _power, of_cycle=False),
+        "Calibrate": Read(pb.CalibrateRequest, _calibrate, of_cycle=False, asks=True),
+    }
+    changes: Final[Mapping[str, ServedChange]] = {
+        "Corridor": ServedChange(
+            pb.CorridorRequest,
+            purpose="change the corridor of power",
+            looks=lambda request: bool(request.dry_run),
+            look=_trial,
+            before=_bounds,
+        )
+    }
