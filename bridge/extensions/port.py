@@ -203,7 +203,7 @@ class Extension:
         meter: what it counts over cycles, for the page of metrics.
         operators: answers requests of operators.
         service: what it runs in the service's process.
-        methods: of operators' service, as they are answered in the operators' process.
+        methods: how methods of the operators' service are answered, in the operators' process.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
 

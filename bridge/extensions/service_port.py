@@ -8,7 +8,7 @@
     meter       what it counts over cycles, on the page of metrics
     operators   requests of operators, by the commands of the extension
     service     what it runs in the service's process: state that operators read and change
-    methods     of operators' service: how they are answered in the operators' process
+    methods     how methods of the operators' service are answered, in the operators' process
 
 Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other. Readers
 and memories are derived from the classes here, which do nothing.
@@ -211,7 +211,7 @@ class ServicePart(Protocol):
 
 
 @dataclass(frozen=True)
-class Page:
+class ListeningPage:
     """A page over HTTP, on which other programs call.
 
     Attributes:
@@ -228,7 +228,7 @@ class Page:
 class ServiceParts(Protocol):
     """Makes the part of one service; both methods may raise ConfigError, which ends the start."""
 
-    def page(self, config: Any) -> Page | None:
+    def page(self, config: Any) -> ListeningPage | None:
         """The page that a `bridge.service.config.ServiceConfig` asks for."""
 
     def part(self, context: Any) -> ServicePart:
@@ -250,7 +250,7 @@ class OperatorMethods(Protocol):
         """What it knows of a running job; `published`: the last cycle."""
 
     def page(self, settings: Mapping[str, Any], change: Any) -> Any:
-        """The `HttpPages` for `Page.settings`.
+        """The `HttpPages` for `ListeningPage.settings`.
 
         `change` is a `bridge.rpc.operators.extension_methods.PageChange`, the only way to the
         service's process; it logs.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bridge.extension_packages import installed
-from bridge.extensions.service_port import Page, ServicePart
+from bridge.extensions.service_port import ListeningPage, ServicePart
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -57,7 +57,7 @@ def stop(parts: Mapping[str, ServicePart]) -> None:
             _log.exception("the extension %s has not stopped", name)
 
 
-def pages(config: ServiceConfig) -> dict[str, Page]:
+def pages(config: ServiceConfig) -> dict[str, ListeningPage]:
     """The page of each extension that listens for other programs, by the extension's name."""
     found = {}
     for name, extension in installed().by_name.items():

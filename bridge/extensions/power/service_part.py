@@ -18,7 +18,7 @@ from bridge.extensions.power.corridor.signal_file import SignalFile
 from bridge.extensions.power.corridor.sites import calendar_of
 from bridge.extensions.power.operators.power_changes import change_corridor, take_event
 from bridge.extensions.power.power_use import PowerUse
-from bridge.extensions.service_port import Page
+from bridge.extensions.service_port import ListeningPage
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.rpc.operators.requester import Requester
 from bridge.rpc.operators.view import pack
@@ -116,13 +116,13 @@ class PowerPart:
 class PowerParts:
     """See `bridge.extensions.service_port.ServiceParts`."""
 
-    def page(self, config: ServiceConfig) -> Page | None:
+    def page(self, config: ServiceConfig) -> ListeningPage | None:
         """The page of events of demand response."""
         events = config.power.events
         if events is None:
             return None
         settings: dict[str, Any] = {"token_file": str(events.token_file)}
-        return Page(events.address, "power.events.address", settings)
+        return ListeningPage(events.address, "power.events.address", settings)
 
     def part(self, context: ServiceContext) -> PowerPart:
         """See `PowerPart`."""

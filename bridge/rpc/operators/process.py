@@ -191,7 +191,7 @@ class Answers:
         raise ControllerError(f"unknown request {kind}")
 
     def _answer_of_extension(self, parts: list[bytearray]) -> list[Part]:
-        """Of an extension that is not there: nothing."""
+        """The answer of an extension; empty: it is not there."""
         name, method, question = parts[0].decode(), parts[1].decode(), bytes(parts[2])
         who = requester(parts)
         if (part := self._functions.parts.get(name)) is not None:

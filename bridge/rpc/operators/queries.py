@@ -144,7 +144,7 @@ class Read:
     Attributes:
         request: its message.
         of_cycle: the answer is the same until the next cycle, or until the policy changes.
-        asks: of an extension: its part of the service is asked first; the answer is not cached.
+        asks: whether an extension's part of the service is asked first; the answer is not cached.
     """
 
     request: type[Message]
