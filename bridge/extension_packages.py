@@ -32,6 +32,10 @@ from bridge.model.weighted_bound import WeightedBound
 from bridge.ports import NoStage, Planned, Policy, Preference
 
 GROUP: Final = "schedbridge.extensions"
+_NO_FACES: Final = frozenset(
+    {"name", "after", "nodes", "plan", "site", "stage", "marks", "keeps", "simulated"}
+)
+"""Fields of `Extension`; each other one is a `Face` or None."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +104,8 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError("it has a part of plans, but no check of it")
     if extension.rules is not None and extension.site is None:
         raise ValueError("it has a section of planning, but no part of the site's rules")
-    for face in (
-        extension.stages, extension.counting, extension.fallback, extension.check, extension.wire,
-        extension.rules, extension.gauges, extension.meter, extension.operators, extension.agents,
-        extension.memory,
-    ):  # fmt: skip
+    for key in sorted({each.name for each in dataclasses.fields(extension)} - _NO_FACES):
+        face = getattr(extension, key)
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an extension may add to the scheduler, on one page; for the service see `service_port.py`.
+"""What an extension may add to the scheduler, on one page.
+
+Further pages: `service_port.py` for the service, `operators_port.py` for operators.
 
 An extension is an entry point of the group `schedbridge.extensions`, with the extension's name:
 
@@ -35,16 +37,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.extensions.service_port import (
-    AgentReaders,
-    Gauges,
-    Memories,
-    Meters,
-    OperatorMethods,
-    Operators,
-    ServiceParts,
-    SiteRules,
-)
+from bridge.extensions.operators_port import OperatorMethods, ServiceParts
+from bridge.extensions.service_port import AgentReaders, Gauges, Memories, Meters, SiteRules
 from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
@@ -201,7 +195,6 @@ class Extension:
         memory: what it learns over reports of the controller.
         gauges: what it shows on the page of metrics.
         meter: what it counts over cycles, for the page of metrics.
-        operators: answers requests of operators.
         service: what it runs in the service's process.
         methods: how methods of the operators' service are answered, in the operators' process.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
@@ -225,7 +218,6 @@ class Extension:
     memory: Face[Memories] | None = None
     gauges: Face[Gauges] | None = None
     meter: Face[Meters] | None = None
-    operators: Face[Operators] | None = None
     service: Face[ServiceParts] | None = None
     methods: Face[OperatorMethods] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None

@@ -6,16 +6,13 @@
     memory      what it learns over the controller's reports; kept in the memory file
     gauges      on the page of metrics
     meter       what it counts over cycles, on the page of metrics
-    operators   requests of operators, by the commands of the extension
-    service     what it runs in the service's process: state that operators read and change
-    methods     how methods of the operators' service are answered, in the operators' process
 
 Each is optional (`bridge.extensions.port.Extension`), and one that fails stops no other. Readers
-and memories are derived from the classes here, which do nothing.
+and memories are derived from the classes here, which do nothing. For operators see
+`operators_port.py`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -157,101 +154,4 @@ class Meters(Protocol):
             metrics: a `bridge.service.telemetry.Metrics`.
             site: the rules in force.
             state: what was learnt up to the last cycle.
-        """
-
-
-class Operators(Protocol):
-    """Makes the handler of operators' requests of one service."""
-
-    def handler(self, cycles: Any, decider: Any, switch: Any) -> Callable[[bytes, str], bytes]:
-        """A handler: takes a message and the user's name, and returns a message.
-
-        The name is empty for an administrator. A ConfigError of the handler is shown to the user.
-
-        Args:
-            cycles: a `bridge.rpc.controller.cycles.Cycles`.
-            decider: a `bridge.safe_cycle.decider.Decider`.
-            switch: a `bridge.rpc.controller.policy_switch.PolicySwitch`.
-        """
-
-
-class ServicePart(Protocol):
-    """What an extension runs in the service's process; methods but `before_cycle` by any thread.
-
-    Attributes:
-        reads: by method of `OperatorMethods.reads`: message to the parts of an answer; these
-            change nothing.
-        changes: by method of `OperatorMethods.changes` and of its page: a message, and a
-            `bridge.rpc.operators.changes.Requester`, to the parts of an answer.
-    """
-
-    reads: Mapping[str, Callable[[bytes], Sequence[Any]]]
-    changes: Mapping[str, Callable[[bytes, Any], Sequence[Any]]]
-
-    def start(self, admins: frozenset[int]) -> None:
-        """The service begins to serve; `admins`: user ids."""
-
-    def before_cycle(self, now_s: int) -> None:
-        """Puts its part of the site's rules in force; under the lock of the cycle."""
-
-    def reload(self, planning: Any) -> None:
-        """Takes a `PlanningSection` that is about to come into force."""
-
-    def in_force(self) -> object:
-        """What orders of administrators change, for answers from a view: an immutable value.
-
-        Each change of it counts in `PolicySwitch.changes`.
-        """
-
-    def status(self, reply: Any) -> Sequence[str]:
-        """Writes its fields of a `StatusReply`; returns its problems, for answers from a view."""
-
-    def stop(self) -> None:
-        """The service ends; the store is still open."""
-
-
-@dataclass(frozen=True)
-class ListeningPage:
-    """A page over HTTP, on which other programs call.
-
-    Attributes:
-        address: HOST:PORT to listen at.
-        key: where the configuration names it.
-        settings: for `OperatorMethods.page`; plain values.
-    """
-
-    address: str
-    key: str
-    settings: Mapping[str, Any]
-
-
-class ServiceParts(Protocol):
-    """Makes the part of one service; both methods may raise ConfigError, which ends the start."""
-
-    def page(self, config: Any) -> ListeningPage | None:
-        """The page that a `bridge.service.config.ServiceConfig` asks for."""
-
-    def part(self, context: Any) -> ServicePart:
-        """The part; `context`: a `bridge.service.extension_parts.ServiceContext`."""
-
-
-class OperatorMethods(Protocol):
-    """Methods of `schedbridge.v1.Operator`, in the operators' process, which answers from views.
-
-    Attributes:
-        reads: by method: a `bridge.rpc.operators.queries.Read`.
-        changes: by method: a `bridge.rpc.operators.extension_methods.ServedChange`.
-    """
-
-    reads: Mapping[str, Any]
-    changes: Mapping[str, Any]
-
-    def lines(self, published: Any, row: int) -> Iterator[str]:
-        """What it knows of a running job; `published`: the last cycle."""
-
-    def page(self, settings: Mapping[str, Any], change: Any) -> Any:
-        """The `HttpPages` for `ListeningPage.settings`.
-
-        `change` is a `bridge.rpc.operators.extension_methods.PageChange`, the only way to the
-        service's process; it logs.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What extensions run in the service's process (`bridge.extensions.service_port.ServicePart`).
+"""What extensions run in the service's process (`bridge.extensions.operators_port.ServicePart`).
 
 One that cannot be made or started stops the service: it may hold rules that bind every plan.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bridge.extension_packages import installed
-from bridge.extensions.service_port import ListeningPage, ServicePart
+from bridge.extensions.operators_port import ListeningPage, ServicePart
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch

@@ -51,7 +51,6 @@ from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig, load
 from bridge.service.config_changes import ChangedKey, differences, reload_change
-from bridge.service.extension_operators import handlers
 from bridge.service.extension_parts import pages, stop
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
@@ -229,7 +228,6 @@ class Service:
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             parts=scheduling.parts,
-            handlers=handlers(scheduling.cycles, scheduling.decider, scheduling.switch),
             changes=self._changes,
         )
 

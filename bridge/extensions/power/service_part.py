@@ -8,17 +8,18 @@ Rules
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from bridge.extensions.operators_port import ListeningPage, ServicePart, ServiceParts
 from bridge.extensions.power.calibration import NodeReports
 from bridge.extensions.power.columns import NAME
 from bridge.extensions.power.corridor.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.extensions.power.corridor.resolve import Entries
 from bridge.extensions.power.corridor.signal_file import SignalFile
 from bridge.extensions.power.corridor.sites import calendar_of
+from bridge.extensions.power.operators.method_names import CORRIDOR, CURVES, EVENTS
 from bridge.extensions.power.operators.power_changes import change_corridor, take_event
 from bridge.extensions.power.power_use import PowerUse
-from bridge.extensions.service_port import ListeningPage
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.rpc.operators.requester import Requester
 from bridge.rpc.operators.view import pack
@@ -29,13 +30,9 @@ from bridge.service.extension_parts import ServiceContext
 from bridge.service.telemetry import Metrics
 from bridge.state.store import Store
 
-CORRIDOR: Final = "Corridor"
-CALIBRATE: Final = "Calibrate"
-EVENTS: Final = "Events"
 
-
-class PowerPart:
-    """See `bridge.extensions.service_port.ServicePart`.
+class PowerPart(ServicePart):
+    """See `bridge.extensions.operators_port.ServicePart`.
 
     Attributes:
         corridor: bounds of system power, over time.
@@ -58,7 +55,7 @@ class PowerPart:
         if self._reports is not None:
             self._reports.stale_s = config.power.stale_s
             _count(context.metrics, self._reports)
-        self.reads: Mapping[str, Callable[[bytes], Sequence[Part]]] = {CALIBRATE: self._curves}
+        self.reads: Mapping[str, Callable[[bytes], Sequence[Part]]] = {CURVES: self._curves}
         self.changes: Mapping[str, Callable[[bytes, Requester], Sequence[Part]]] = {
             CORRIDOR: self._change,
             EVENTS: self._take_event,
@@ -113,8 +110,8 @@ class PowerPart:
         return pack(curves)
 
 
-class PowerParts:
-    """See `bridge.extensions.service_port.ServiceParts`."""
+class PowerParts(ServiceParts):
+    """See `bridge.extensions.operators_port.ServiceParts`."""
 
     def page(self, config: ServiceConfig) -> ListeningPage | None:
         """The page of events of demand response."""

@@ -2,7 +2,6 @@
 """What was learnt about two jobs on a node, for operators; and the switch that ends sharing."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bridge.extensions.sharing import exchange_text, switch
@@ -41,21 +40,19 @@ class Coscheduling:
     decider: Decider
     switch: PolicySwitch
 
-    def answer(self, request: pb.CoschedulingRequest, user: str) -> pb.CoschedulingReply:
-        """Carries an order out, and shows what is known then.
+    def exported(self) -> pb.CoschedulingReply:
+        """What is known, with what was learnt as text."""
+        reply, state = self.shown(), self.decider.state
+        reply.text = exchange_text.written(state.learnt_by(PAIRS), state.learnt_by(ASAX))
+        return reply
 
-        Args:
-            request: the order.
-            user: who sees guests and pairs with jobs of their own only; empty: an administrator.
+    def changed(self, request: pb.CoschedulingRequest) -> pb.CoschedulingReply:
+        """Carries an order out; returns what is known then.
 
         Raises:
             ConfigError: what is to be imported does not fit.
         """
-        if request.order != _Order.SHOW:
-            self._change(self.cycles, self.decider, request)
-        return self._shown(self.cycles, self.decider, user, export=request.order == _Order.EXPORT)
-
-    def _change(self, cycles: Cycles, decider: Decider, request: pb.CoschedulingRequest) -> None:
+        cycles, decider = self.cycles, self.decider
         learnt: dict[str, Learnt] = {}
         if request.order == _Order.IMPORT:
             learnt = dict(zip((PAIRS, ASAX), exchange_text.read(request.text), strict=True))
@@ -73,11 +70,15 @@ class Coscheduling:
                     learnt[name] = replace(learnt[name], running=state.learnt_by(name).running)
             decider.state = State(state.promises, {**state.learnt, **learnt})
         _log.info("co-scheduling: %s", _Order.Order.Name(request.order).lower())
+        return self.shown()
 
-    def _shown(
-        self, cycles: Cycles, decider: Decider, user: str, *, export: bool
-    ) -> pb.CoschedulingReply:
-        state, site = decider.state, decider.site
+    def shown(self, user: str = "") -> pb.CoschedulingReply:
+        """What is known.
+
+        Args:
+            user: who sees guests and pairs with jobs of their own only; empty: an administrator.
+        """
+        cycles, state, site = self.cycles, self.decider.state, self.decider.site
         reply = pb.CoschedulingReply(policy=self.switch.spec.share.name)
         off_s = switch.off_since_s(state)
         if off_s is not None:
@@ -100,8 +101,6 @@ class Coscheduling:
             reply.guests.extend(_guests(cycles, user))
         reply.pairs.extend(_pairs(known, user))
         reply.experts.extend(_experts(asax))
-        if export:
-            reply.text = exchange_text.written(known, asax)
         return reply
 
 
@@ -175,19 +174,3 @@ def _experts(asax: Learnt) -> list[pb.SharingExpert]:
             experts, learner.weights().tolist(), learner.risk.tolist(), strict=True
         )
     ]
-
-
-class SharingOperators:
-    """See `bridge.extensions.service_port.Operators`."""
-
-    def handler(
-        self, cycles: Cycles, decider: Decider, switch: PolicySwitch
-    ) -> Callable[[bytes, str], bytes]:
-        """A handler of messages; see `Coscheduling.answer`."""
-        coscheduling = Coscheduling(cycles, decider, switch)
-
-        def handle(message: bytes, user: str) -> bytes:
-            request = pb.CoschedulingRequest.FromString(message)
-            return coscheduling.answer(request, user).SerializeToString()
-
-        return handle

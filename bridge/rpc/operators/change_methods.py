@@ -15,7 +15,6 @@ import grpc
 from google.protobuf.message import Message
 
 from bridge.errors import ControllerError
-from bridge.model.rules.coscheduling import NAME as SHARING
 from bridge.rpc.operators import extension_methods, queries
 from bridge.rpc.operators.changes import ChangeLogging, ChangeMethod
 from bridge.rpc.operators.extension_methods import ServedChange
@@ -23,11 +22,11 @@ from bridge.rpc.operators.newest_view import SERVICE_S, Views
 from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.queries import READS, need_admin, refuse
 from bridge.rpc.operators.read_methods import ReadMethods
-from bridge.rpc.operators.requester import Requester, change_parts
+from bridge.rpc.operators.requester import change_parts
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View
-from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.private_channel import Asker, MessageKind
 from bridge.rpc.transport.users import user_name
 
@@ -49,7 +48,6 @@ class ChangeMethods:
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
 
     def methods(self) -> dict[str, CallMethod]:
-        order = coscheduling_pb2.CoschedulingRequest
         methods = {
             "Policy": ChangeMethod(
                 pb.PolicyRequest, self._policy, lambda asking: bool(asking.set), self._policy_now
@@ -60,10 +58,6 @@ class ChangeMethods:
             ),
             "ChangeWidth": ChangeMethod(
                 pb.ChangeWidthRequest, self._change_width, _always, self._width, for_users=True
-            ),
-            "Coscheduling": ChangeMethod(
-                coscheduling_pb2.CoschedulingRequest, self._coscheduling,
-                lambda asking: asking.order not in (order.SHOW, order.EXPORT), self._sharing,
             ),
         }  # fmt: skip
         return {name: self.log.logged(name, method) for name, method in methods.items()}
@@ -94,13 +88,6 @@ class ChangeMethods:
             if job.job_id == request.job_id:
                 return f"{job.node_count} nodes"
         return ""
-
-    async def _sharing(self, _: coscheduling_pb2.CoschedulingRequest, call: Call) -> str:
-        show = coscheduling_pb2.CoschedulingRequest().SerializeToString()
-        answer = await self._changed(SHARING, "Coscheduling", show, call)  # of administrators
-        reply = coscheduling_pb2.CoschedulingReply.FromString(answer)
-        state = f"off since {reply.off_since_s}" if reply.off_since_s else "on"
-        return f"{state}, {len(reply.pairs)} pairs learnt"
 
     async def _policy(self, question: bytes, call: Call) -> bytes:
         request = pb.PolicyRequest.FromString(question)
@@ -136,36 +123,23 @@ class ChangeMethods:
 
     def _served(self, extension: str, name: str, served: ServedChange) -> ChangeMethod:
         async def carry_out(question: bytes, call: Call) -> bytes:
-            need_admin(call.admin, served.purpose)
             request = served.request.FromString(question)
-            if served.looks(request):
-                seen = await self._reads.view()
-                reply: Message = await self._reads.compute(
-                    call.uid, lambda: served.look(seen.view, request, _requester(call))
-                )
-                return reply.SerializeToString()
-            answer = await self._changed(extension, name, question, call)
+            looks = served.looks(request)
+            if not (looks and served.for_users(request)):
+                need_admin(call.admin, served.purpose)
+            if looks:
+                return await served.look(self._reads.looking(extension, call), request)
+            parts = change_parts(extension, name, question, call.requester())
+            answer = await self._asker.answer(MessageKind.EXTENSION, parts)
             self._views.expire()
-            return answer
+            return bytes(answer[0])
 
-        async def before(_: Message, __: Call) -> str:
-            return served.before((await self._reads.view()).view)
+        async def before(_: Message, call: Call) -> str:
+            return await served.before(self._reads.looking(extension, call))
 
         return ChangeMethod(
             served.request, carry_out, lambda request: not served.looks(request), before
         )
-
-    async def _changed(self, extension: str, name: str, question: bytes, call: Call) -> bytes:
-        """The answer of an extension in the service's process."""
-        parts = change_parts(extension, name, question, _requester(call))
-        answer = await self._asker.answer(MessageKind.EXTENSION, parts)
-        return bytes(answer[0])
-
-    async def _coscheduling(self, question: bytes, call: Call) -> bytes:
-        request = coscheduling_pb2.CoschedulingRequest.FromString(question)
-        if request.order != coscheduling_pb2.CoschedulingRequest.SHOW:
-            need_admin(call.admin, "switch co-scheduling, or export or import what was learnt")
-        return await self._changed(SHARING, "Coscheduling", question, call)
 
     async def _change(self, work: Callable[[], Message]) -> bytes:
         loop = asyncio.get_running_loop()
@@ -183,7 +157,3 @@ class ChangeMethods:
         parts = [decision.SerializeToString(), repr(wait_s).encode()]
         answer = self._asker.ask(MessageKind.ORDER, parts).result(wait_s + SERVICE_S)
         return scheduler_pb2.Fate.FromString(bytes(answer[0]))
-
-
-def _requester(call: Call) -> Requester:
-    return Requester(call.uid, user_name(call.uid), call.admin)

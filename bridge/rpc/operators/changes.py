@@ -27,7 +27,6 @@ from bridge.rpc.operators.queries import Refused
 from bridge.rpc.operators.requester import Requester
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
-from bridge.rpc.transport.users import user_name
 from bridge.state.change_files import MAX_TEXT
 from bridge.state.change_log import MAX_HELD, ChangeLog
 
@@ -68,7 +67,7 @@ class ChangeLogging:
             request = method.request.FromString(question)
             if not method.is_change(request):
                 return await method.carry_out(question, call)
-            author = Requester(call.uid, user_name(call.uid), call.admin)
+            author = call.requester()
             permitted = call.admin or method.for_users
             before = await self._before(method, request, call) if permitted else ""
             work = method.carry_out(question, call)

@@ -6,7 +6,7 @@ are seen to by `read_methods.py` and `change_methods.py`, as for the other metho
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,12 +14,42 @@ from typing import Any
 from google.protobuf.message import Message
 
 from bridge.extension_packages import installed
-from bridge.extensions.service_port import OperatorMethods
+from bridge.extensions.operators_port import OperatorMethods
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.requester import Requester
 from bridge.rpc.operators.view import View
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What an extension may use for an answer to a call that changes nothing.
+
+    Attributes:
+        who: calls.
+        view: the newest view; refused if the service does not answer.
+        ask: asks one of the extension's `ServicePart.reads`, by its name.
+        compute: runs a function when it is the caller's turn; returns what it returns.
+    """
+
+    who: Requester
+    view: Callable[[], Awaitable[View]]
+    ask: Callable[[str, bytes], Awaitable[Sequence[bytearray]]]
+    compute: Callable[[Callable[[], bytes]], Awaitable[bytes]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A method that changes nothing, but needs more than a view; its answers are not cached.
+
+    Attributes:
+        request: its message.
+        answer: the encoded answer.
+    """
+
+    request: type[Message]
+    answer: Callable[[Looking, Any], Awaitable[bytes]]
 
 
 @dataclass(frozen=True)
@@ -30,15 +60,17 @@ class ServedChange:
         request: its message.
         purpose: what it does, for the refusal of other users.
         looks: whether a request only looks. Every other one is logged.
-        look: answers a request that only looks.
+        look: the encoded answer to a request that only looks.
         before: what is in force that a request would change, as text.
+        for_users: whether everybody may make a request that only looks.
     """
 
     request: type[Message]
     purpose: str
     looks: Callable[[Any], bool]
-    look: Callable[[View, Any, Requester], Message]
-    before: Callable[[View], str]
+    look: Callable[[Looking, Any], Awaitable[bytes]]
+    before: Callable[[Looking], Awaitable[str]]
+    for_users: Callable[[Any], bool] = lambda _: False
 
 
 PageChange = Callable[[str, str, bytes, str], Awaitable[bytes]]

@@ -16,6 +16,8 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from bridge.rpc.operators.queries import refuse
+from bridge.rpc.operators.requester import Requester
+from bridge.rpc.transport.users import user_name
 
 QUESTION_S = 10.0
 MAX_WAIT_S = 60.0
@@ -46,6 +48,9 @@ class Call:
     admin: bool
     user: _User
     holds: bool = False
+
+    def requester(self) -> Requester:
+        return Requester(self.uid, user_name(self.uid), self.admin)
 
 
 CallMethod = Callable[[bytes, Call], Awaitable[bytes]]

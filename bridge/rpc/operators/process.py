@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
-from bridge.extensions.service_port import ServicePart
+from bridge.extensions.operators_port import ServicePart
 from bridge.interpreter import python
 from bridge.model.learnt import Learnt
 from bridge.rpc.controller.cycles import Cycles, Published
@@ -69,7 +69,6 @@ class ServiceFunctions:
         agents: how many nodes have an agent.
         speed_ups: learnt ones.
         parts: by the name of an extension: what it runs in this process.
-        handlers: by the name of an extension without such a part: message and user to message.
         changes: the log of operators' changes.
     """
 
@@ -84,7 +83,6 @@ class ServiceFunctions:
     agents: Callable[[], int] = lambda: 0
     speed_ups: Callable[[], Learnt] = Learnt
     parts: Mapping[str, ServicePart] = field(default_factory=dict)
-    handlers: Mapping[str, Callable[[bytes, str], bytes]] = field(default_factory=dict)
     changes: ChangeLog = field(default_factory=lambda: ChangeLog(None))
 
 
@@ -191,17 +189,11 @@ class Answers:
         raise ControllerError(f"unknown request {kind}")
 
     def _answer_of_extension(self, parts: list[bytearray]) -> list[Part]:
-        """The answer of an extension; empty: it is not there."""
-        name, method, question = parts[0].decode(), parts[1].decode(), bytes(parts[2])
-        who = requester(parts)
-        if (part := self._functions.parts.get(name)) is not None:
-            return list(
-                part.reads[method](question) if who is None else part.changes[method](question, who)
-            )
-        handler = self._functions.handlers.get(name)
-        if handler is None or who is None:
-            return [b""]
-        return [handler(question, "" if who.admin else who.name)]
+        part, method = self._functions.parts[parts[0].decode()], parts[1].decode()
+        question, who = bytes(parts[2]), requester(parts)
+        if who is None:
+            return list(part.reads[method](question))
+        return list(part.changes[method](question, who))
 
     def _answer_of_log(self, kind: int, parts: list[bytearray]) -> list[Part]:
         """Logs a change, or lists changes."""

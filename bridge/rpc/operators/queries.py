@@ -65,12 +65,10 @@ class Asking:
     Attributes:
         admin: may see everything, and make changes.
         what_if: finds changes that would let a row of the plan start earlier; None: not available.
-        told: what an extension's part of the service has answered, for `Read.asks`.
     """
 
     admin: bool
     what_if: WhatIf | None = None
-    told: Sequence[bytes | bytearray] = ()
 
 
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
@@ -144,13 +142,11 @@ class Read:
     Attributes:
         request: its message.
         of_cycle: the answer is the same until the next cycle, or until the policy changes.
-        asks: whether an extension's part of the service is asked first; the answer is not cached.
     """
 
     request: type[Message]
     answer: Callable[[View, Any, Asking], Message]
     of_cycle: bool
-    asks: bool = False
 
 
 READS: Final = {

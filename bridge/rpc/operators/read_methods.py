@@ -11,7 +11,7 @@ Rules
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
-from bridge.rpc.operators.extension_methods import methods
+from bridge.rpc.operators.extension_methods import Look, Looking, methods
 from bridge.rpc.operators.newest_view import TimedView, Views
 from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.queries import READS, Asking, Read, need_admin, refuse
@@ -66,13 +66,26 @@ class ReadMethods:
 
     def of_extensions(self) -> dict[str, CallMethod]:
         """The methods of extensions that change nothing."""
-        return {
-            name: functools.partial(self._ask, extension, name, read)
-            if read.asks
-            else functools.partial(self.read, name, read)
-            for extension, theirs in methods().items()
-            for name, read in theirs.reads.items()
-        }
+        found: dict[str, CallMethod] = {}
+        for extension, theirs in methods().items():
+            for name, read in theirs.reads.items():
+                found[name] = functools.partial(self.read, name, read)
+            for name, look in theirs.looks.items():
+                found[name] = functools.partial(self._look, extension, look)
+        return found
+
+    def looking(self, extension: str, call: Call) -> Looking:
+        """What an extension may use for an answer to a call that changes nothing."""
+
+        async def view() -> View:
+            return (await self.view()).view
+
+        async def ask(name: str, question: bytes) -> Sequence[bytearray]:
+            parts = read_parts(extension, name, question)
+            return await self._asker.answer(MessageKind.EXTENSION, parts)
+
+        compute = functools.partial(self._queue.put, call.uid)
+        return Looking(call.requester(), view, ask, compute)
 
     async def view(self) -> TimedView:
         """The newest view; refused if the service does not answer."""
@@ -80,10 +93,6 @@ class ReadMethods:
             return await self._views.current()
         except TimeoutError:
             refuse(grpc.StatusCode.DEADLINE_EXCEEDED, _CLOSED)
-
-    async def compute(self, uid: int, work: Callable[[], Any]) -> Any:
-        """Computes an answer when it is the user's turn (rule 3)."""
-        return await self._queue.put(uid, work)
 
     async def read(self, name: str, read: Read, question: bytes, call: Call) -> bytes:
         """Answers one of `READS` (rules 1 and 2)."""
@@ -99,18 +108,9 @@ class ReadMethods:
             self._answers.put(key, answer)
         return await asyncio.shield(answer)
 
-    async def _ask(
-        self, extension: str, name: str, read: Read, question: bytes, call: Call
-    ) -> bytes:
-        """Answers with what the service's process tells."""
-        request = read.request.FromString(question)
-        seen = await self.view()
-        parts = read_parts(extension, name, question)
-        told = await self._asker.answer(MessageKind.EXTENSION, parts)
-        answer: bytes = await self._queue.put(
-            call.uid, functools.partial(_made, read, seen.view, request, call.admin, told)
-        )
-        return answer
+    async def _look(self, extension: str, look: Look, question: bytes, call: Call) -> bytes:
+        request = look.request.FromString(question)
+        return await look.answer(self.looking(extension, call), request)
 
     async def _explain(self, question: bytes, call: Call) -> bytes:
         """From the last cycle; of a malleable running job also why it has the width it has."""
@@ -179,10 +179,8 @@ class ReadMethods:
         ).SerializeToString()
 
 
-def _made(
-    read: Read, view: View, request: Message, admin: bool, told: Sequence[bytearray] = ()
-) -> bytes:
-    asking = Asking(admin, what_if_under(view.in_force.conditions), told)
+def _made(read: Read, view: View, request: Message, admin: bool) -> bytes:
+    asking = Asking(admin, what_if_under(view.in_force.conditions))
     return read.answer(view, request, asking).SerializeToString()
 
 

@@ -154,10 +154,12 @@ def test_whose_change_it_is_is_logged():
 def test_a_change_that_the_caller_may_not_make_reads_nothing():
     """Of every method except the one for users; neither a view nor the service is asked."""
     methods = ChangeMethods(None, None, ReadMethods(None, None))
-    names = set(methods.methods()) - {"ChangeWidth"}
+    names = set(methods.methods() | methods.of_extensions()) - {"ChangeWidth"}
+    assert {"Corridor", "Coscheduling"} <= names
     for uid in (1000, 1001):
         service = Service()
-        methods = ChangeMethods(service, None, ReadMethods(None, None)).methods()
+        changes = ChangeMethods(service, None, ReadMethods(None, None))
+        methods = changes.methods() | changes.of_extensions()
         for name in sorted(names):
             request = {
                 "Policy": pb.PolicyRequest(set="easy"),

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from bridge.extension_packages import Installed
+from bridge.extensions.operators_port import OperatorMethods, ServicePart
 from bridge.extensions.port import Extension, Face
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators import extension_methods
 from bridge.rpc.operators.change_methods import ChangeMethods
-from bridge.rpc.operators.extension_methods import ServedChange
+from bridge.rpc.operators.extension_methods import Look, ServedChange
 from bridge.rpc.operators.http_pages import HttpPages
 from bridge.rpc.operators.open_calls import Call, _User
 from bridge.rpc.operators.process import Answers, ServiceFunctions
@@ -34,31 +35,43 @@ ASKED = pb.PolicyRequest(set="easy").SerializeToString()
 LOOKED = pb.PolicyRequest().SerializeToString()
 
 
-def a_change(word):
+def a_change(word, **given):
+    async def look(looking, request):
+        await looking.view()
+        reply = pb.PolicyReply(yaml=f"{word} for {looking.who.uid}")
+        return await looking.compute(reply.SerializeToString)
+
+    async def before(looking):
+        [told] = await looking.ask("Before", word.encode())
+        return told.decode()
+
     return ServedChange(
         pb.PolicyRequest,
         purpose=f"change the {word}",
         looks=lambda request: not request.set,
-        look=lambda view, request, who: pb.PolicyReply(yaml=f"{word} for {who.uid}"),
-        before=lambda view: f"old {word}",
+        look=look,
+        before=before,
+        **given,
     )
 
 
-class Methods:
-    """Two changes, two reads; and the names of two methods of the service."""
+async def tides(looking, request):
+    [told] = await looking.ask("Tides", b"?")
+    return pb.StatusReply(service=f"{told.decode()} for {looking.who.uid}").SerializeToString()
+
+
+class Methods(OperatorMethods):
+    """Changes, one of them for users; reads; and the names of two methods of the service."""
 
     def __init__(self):
         status = pb.StatusRequest
         self.reads = {
             "Weather": Read(status, lambda *_: pb.StatusReply(service="sun"), of_cycle=False),
-            "Tides": Read(
-                status,
-                lambda _, __, asking: pb.StatusReply(service=bytes(asking.told[0]).decode()),
-                of_cycle=False, asks=True,
-            ),
             "Policy": Read(status, lambda *_: pb.StatusReply(service="mine"), of_cycle=False),
         }  # fmt: skip
+        self.looks = {"Tides": Look(status, tides), "Accuracy": Look(status, tides)}
         self.changes = {word.title(): a_change(word) for word in ("flood", "wind", "status")}
+        self.changes["Rain"] = a_change("rain", for_users=lambda request: True)
 
     def lines(self, published, row):
         yield f"line of {row}"
@@ -144,37 +157,42 @@ def test_a_change_is_carried_out_for_administrators_and_logged():
     for name, word in (("Flood", "flood"), ("Wind", "wind")):
         answer, service, views = call(name, ASKED, admin=True)
         assert (answer, views.expired) == (b"told", 1)
-        [[extension, method, question, uid, user, admin]] = service.requested
+        before, [extension, method, question, uid, user, admin] = service.requested
+        assert before == [b"sea", b"Before", word.encode()]  # without a requester: a read
         assert (extension, method, question) == (b"sea", name.encode(), ASKED)
         assert (uid, user, admin) == (b"0", b"root", b"admin")
         [logged] = service.logged
-        assert (logged.method, logged.before, logged.done) == (name, f"old {word}", True)
+        assert (logged.method, logged.before, logged.done) == (name, "told", True)
         assert (logged.uid, logged.user) == (0, "root")
 
 
 def test_other_users_change_nothing_and_are_logged():
-    for name, word in (("Flood", "flood"), ("Wind", "wind")):
+    """Also where users may look."""
+    for name, word in (("Flood", "flood"), ("Rain", "rain")):
         refused, service, views = call(name, ASKED, admin=False, uid=4_000_000)
         assert refused.text == f"only administrators may change the {word} (operator.admins)"
         assert (service.requested, views.expired) == ([], 0)
         [logged] = service.logged
         assert (logged.uid, logged.before, logged.done) == (4_000_000, "", False)
-        assert isinstance(call(name, LOOKED, admin=False)[0], Refused)
 
 
 def test_a_look_is_answered_from_the_view_and_not_logged():
-    answer, service, views = call("Flood", LOOKED, admin=True)
-    assert pb.PolicyReply.FromString(answer).yaml == "flood for 0"
-    assert (service.requested, service.logged, views.expired) == ([], [], 0)
+    for name, admin in (("Flood", True), ("Rain", False)):
+        answer, service, views = call(name, LOOKED, admin=admin)
+        assert pb.PolicyReply.FromString(answer).yaml == f"{name.lower()} for 0"
+        assert (service.requested, service.logged, views.expired) == ([], [], 0)
+    refused, service, _ = call("Flood", LOOKED, admin=False)
+    assert isinstance(refused, Refused)
+    assert (service.requested, service.logged) == ([], [])
 
 
 def test_reads_get_no_further_than_the_view_or_what_is_told():
     question = pb.StatusRequest().SerializeToString()
     answer, service, _ = call("Weather", question, admin=False)
     assert (pb.StatusReply.FromString(answer).service, service.requested) == ("sun", [])
-    answer, service, _ = call("Tides", question, admin=False)
-    assert pb.StatusReply.FromString(answer).service == "told"
-    assert service.requested == [[b"sea", b"Tides", question]]  # without a requester: a read
+    answer, service, _ = call("Tides", question, admin=False, uid=7)
+    assert pb.StatusReply.FromString(answer).service == "told for 7"
+    assert service.requested == [[b"sea", b"Tides", b"?"]]  # without a requester: a read
 
 
 def test_no_extension_replaces_a_method_of_the_service():
@@ -183,6 +201,7 @@ def test_no_extension_replaces_a_method_of_the_service():
 
     methods = asyncio.run(run())
     assert {"Flood", "Wind", "Weather", "Tides"} <= methods.keys()
+    assert methods["Accuracy"].__name__ == "_accuracy"
     assert methods["Status"].func.__name__ == "read"
     assert methods["Status"].args[1] is READS["Status"]
     assert methods["Policy"].__qualname__ == "ChangeLogging.logged.<locals>.answer"
@@ -211,7 +230,7 @@ def test_the_rest_is_explained_if_an_extension_fails(caplog):
     assert "the extension sea does not explain a job" in caplog.text
 
 
-class Part:
+class Part(ServicePart):
     """A part of the service's process."""
 
     def __init__(self):

@@ -5,27 +5,55 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from bridge.dialect import dialect_of
+from bridge.extensions.operators_port import OperatorMethods
 from bridge.extensions.power.corridor.entry_log import Wish
 from bridge.extensions.power.operators.calibrate import calibrate_reply
 from bridge.extensions.power.operators.event_page import event_page
+from bridge.extensions.power.operators.method_names import CORRIDOR, CURVES, EVENTS
 from bridge.extensions.power.operators.power_source import measured_words
 from bridge.extensions.power.operators.power_trial import trial
 from bridge.extensions.power.operators.power_view import entries_of, power_reply
 from bridge.model.rules.power import power_of
 from bridge.rpc.controller.cycles import Published
-from bridge.rpc.operators.extension_methods import PageChange, ServedChange
+from bridge.rpc.operators.extension_methods import Look, Looking, PageChange, ServedChange
 from bridge.rpc.operators.http_pages import HttpPages
 from bridge.rpc.operators.queries import Asking, Read, published_of
-from bridge.rpc.operators.requester import Requester
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.pb import operator_pb2 as pb
 
 
-class PowerMethods:
-    """See `bridge.extensions.service_port.OperatorMethods`."""
+def _power(view: View, request: pb.PowerRequest, _: Asking) -> pb.PowerReply:
+    return power_reply(view, published_of(view), request)
+
+
+async def _calibrate(looking: Looking, _: pb.CalibrateRequest) -> bytes:
+    view, told = await looking.view(), await looking.ask(CURVES, b"")
+    rules, published = power_of(view.in_force.conditions.site), published_of(view)
+
+    def answer() -> bytes:
+        return calibrate_reply(rules, published, unpack(told)).SerializeToString()
+
+    return await looking.compute(answer)
+
+
+async def _trial(looking: Looking, request: pb.CorridorRequest) -> bytes:
+    view = await looking.view()
+
+    def answer() -> bytes:
+        return trial(view, published_of(view), request, looking.who).SerializeToString()
+
+    return await looking.compute(answer)
+
+
+async def _bounds(looking: Looking) -> str:
+    return json.dumps([asdict(entry) for entry in entries_of(await looking.view()).entered])
+
+
+class PowerMethods(OperatorMethods):
+    """See `bridge.extensions.operators_port.OperatorMethods`."""
 
     def lines(self, published: Published, row: int) -> Iterator[str]:
         """What a running job draws, and how that is known."""
@@ -47,33 +75,14 @@ class PowerMethods:
             question = json.dumps([event, sendable, bounds]).encode()
             program = "a program with the token of power events"
             text = f"{event} {name}: {json.dumps(bounds)}"
-            return int(await change(program, "Events", question, text))
+            return int(await change(program, EVENTS, question, text))
 
         return event_page(carry, Path(settings["token_file"]))
 
-    @staticmethod
-    def _power(view: View, request: pb.PowerRequest, _: Asking) -> pb.PowerReply:
-        return power_reply(view, published_of(view), request)
-
-    @staticmethod
-    def _calibrate(view: View, _: pb.CalibrateRequest, asking: Asking) -> pb.CalibrateReply:
-        rules = power_of(view.in_force.conditions.site)
-        return calibrate_reply(rules, published_of(view), unpack(asking.told))
-
-    @staticmethod
-    def _trial(view: View, request: pb.CorridorRequest, who: Requester) -> pb.CorridorReply:
-        return trial(view, published_of(view), request, who)
-
-    @staticmethod
-    def _bounds(view: View) -> str:
-        return json.dumps([asdict(entry) for entry in entries_of(view).entered])
-
-    reads: Final[Mapping[str, Read]] = {
-        "Power": Read(pb.PowerRequest, _power, of_cycle=False),
-        "Calibrate": Read(pb.CalibrateRequest, _calibrate, of_cycle=False, asks=True),
-    }
-    changes: Final[Mapping[str, ServedChange]] = {
-        "Corridor": ServedChange(
+    reads: Mapping[str, Read] = {"Power": Read(pb.PowerRequest, _power, of_cycle=False)}
+    looks: Mapping[str, Look] = {"Calibrate": Look(pb.CalibrateRequest, _calibrate)}
+    changes: Mapping[str, ServedChange] = {
+        CORRIDOR: ServedChange(
             pb.CorridorRequest,
             purpose="change the corridor of power",
             looks=lambda request: bool(request.dry_run),

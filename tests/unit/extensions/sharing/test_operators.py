@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators see what was learnt of pairs, switch sharing off and on, export and import it."""
 
+import asyncio
 import json
 from dataclasses import replace
 
 import pytest
 
 from bridge.errors import ConfigError, PolicyError
-from bridge.extension_packages import Installed
-from bridge.extensions.port import Extension, Face
+from bridge.extensions.sharing.methods import SharingMethods
 from bridge.extensions.sharing.operators import Coscheduling
 from bridge.extensions.sharing.pair_knowledge import PAIRS
 from bridge.extensions.sharing.pairs import Pairs
 from bridge.extensions.sharing.part import shared_of
+from bridge.extensions.sharing.service_part import COSCHEDULING, EXPORTED, SHOWN, SharingPart
 from bridge.extensions.sharing.switch import NAME, off_since_s, stopped
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators.extension_methods import Looking
 from bridge.rpc.operators.process import Answers, ServiceFunctions
-from bridge.rpc.operators.requester import Requester, change_parts
+from bridge.rpc.operators.requester import Requester, change_parts, read_parts
 from bridge.rpc.pb import coscheduling_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.transport.private_channel import MessageKind
 from bridge.safe_cycle.decider import Decider
-from bridge.service import extension_operators
-from bridge.service.extension_operators import handlers
+from bridge.service.extension_parts import ServiceContext
 from bridge.state.announced_starts import StartRecords
 from bridge.state.predictor_store import fresh
 from schedbridge_contracts.sharing import SHARING, a_guest, a_host, a_world
@@ -48,12 +49,36 @@ def functions():
     return Coscheduling(cycles, decider, PolicySwitch(SPEC, decider))
 
 
-def handlers_of(functions):
-    return handlers(functions.cycles, functions.decider, functions.switch)
+def part_of(functions):
+    context = ServiceContext(
+        None, lambda: functions.cycles, functions.decider, functions.switch, None, None, None
+    )
+    return SharingPart(context)
+
+
+def looking(functions, who):
+    """A call that changes nothing."""
+    reads = part_of(functions).reads
+
+    async def ask(name, question):
+        return reads[name](question)
+
+    return Looking(who, None, ask, None)
+
+
+ROOT = Requester(0, "root", admin=True)
+CHANGE = SharingMethods().changes[COSCHEDULING]
 
 
 def ask(functions, order=ORDER.SHOW, text="", user=""):
-    return functions.answer(pb.CoschedulingRequest(order=order, text=text), user)
+    """As of an administrator, or of a user."""
+    request = pb.CoschedulingRequest(order=order, text=text)
+    if not CHANGE.looks(request):
+        [answer] = part_of(functions).changes[COSCHEDULING](request.SerializeToString(), ROOT)
+    else:
+        who = Requester(1000, user, admin=False) if user else ROOT
+        answer = asyncio.run(CHANGE.look(looking(functions, who), request))
+    return pb.CoschedulingReply.FromString(answer)
 
 
 def test_pairs_guests_and_experts_are_shown(functions):
@@ -154,11 +179,6 @@ def test_an_import_keeps_the_harm_to_users(functions):
     assert not ask(functions).pairs
 
 
-def parts_of(question):
-    parts = change_parts("sharing", "Coscheduling", question, Requester(0, "root", admin=True))
-    return [bytearray(part) for part in parts]
-
-
 NOTHING = '{"format": "schedbridge coscheduling", "version": 1}'
 
 
@@ -170,50 +190,50 @@ def test_an_import_that_does_not_fit_changes_nothing(functions, text):
     assert functions.decider.state is before
 
 
+def answers_of(functions):
+    return Answers(
+        ServiceFunctions(
+            cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
+            accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
+            refused=lambda *_: None, parts={"sharing": part_of(functions)},
+        )
+    )  # fmt: skip
+
+
+def reply_of(functions, parts):
+    given = [bytearray(part) for part in parts]
+    return answers_of(functions).reply(MessageKind.EXTENSION, given)
+
+
 def test_the_operators_process_is_answered(functions):
-    answers = Answers(
-        ServiceFunctions(
-            cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
-            accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
-            refused=lambda *_: None, handlers=handlers_of(functions),
-        )
-    )  # fmt: skip
-    question = pb.CoschedulingRequest().SerializeToString()
-    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
-    assert kind == MessageKind.ANSWER
-    assert len(pb.CoschedulingReply.FromString(parts[0]).pairs) == 1
+    for parts in (read_parts("sharing", SHOWN, b"user"), read_parts("sharing", EXPORTED, b"")):
+        kind, answer = reply_of(functions, parts)
+        assert kind == MessageKind.ANSWER
+        assert len(pb.CoschedulingReply.FromString(answer[0]).pairs) == 1
     question = pb.CoschedulingRequest(order=ORDER.IMPORT, text="[").SerializeToString()
-    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
-    assert (kind, parts[0]) == (MessageKind.ERROR, b"INVALID_ARGUMENT")
+    kind, answer = reply_of(functions, change_parts("sharing", COSCHEDULING, question, ROOT))
+    assert (kind, answer[0]) == (MessageKind.ERROR, b"INVALID_ARGUMENT")
 
 
-def test_without_the_extension_nothing_is_known(functions):
-    answers = Answers(
-        ServiceFunctions(
-            cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
-            accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
-            refused=lambda *_: None,
-        )
-    )  # fmt: skip
-    question = pb.CoschedulingRequest().SerializeToString()
-    kind, parts = answers.reply(MessageKind.EXTENSION, parts_of(question))
-    assert kind == MessageKind.ANSWER
-    assert pb.CoschedulingReply.FromString(parts[0]) == pb.CoschedulingReply()
+def test_a_look_changes_nothing(functions):
+    """A request to change that comes as a read finds no method."""
+    question = pb.CoschedulingRequest(order=ORDER.OFF).SerializeToString()
+    kind, answer = reply_of(functions, read_parts("sharing", COSCHEDULING, question))
+    assert (kind, answer[0]) == (MessageKind.ERROR, b"INTERNAL")
+    assert off_since_s(functions.decider.state) is None
 
 
-class Broken:
-    def handler(self, cycles, decider, switch):
-        raise ZeroDivisionError
+def test_users_only_see(functions):
+    """And only what is shown; each other order is logged, unless it only looks."""
+    orders = ORDER.Order.values()
+    of_users = [order for order in orders if CHANGE.for_users(ORDER(order=order))]
+    looks = [order for order in orders if CHANGE.looks(ORDER(order=order))]
+    assert (of_users, looks) == ([ORDER.SHOW], [ORDER.SHOW, ORDER.EXPORT])
 
 
-def test_a_handler_that_cannot_be_made_stops_no_other(functions, monkeypatch, caplog):
-    there = {
-        "broken": Extension("broken", operators=Face(f"{__name__}:Broken")),
-        "plain": Extension("plain"),
-        "sharing": extension_operators.installed().by_name["sharing"],
-    }
-    monkeypatch.setattr(extension_operators, "installed", lambda: Installed(there))
-    assert list(handlers_of(functions)) == ["sharing"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "operators are not answered by the extension broken"
-    ]
+def test_what_was_before_a_change_is_told(functions):
+    before = [asyncio.run(CHANGE.before(looking(functions, ROOT)))]
+    ask(functions, ORDER.OFF)
+    before.append(asyncio.run(CHANGE.before(looking(functions, ROOT))))
+    assert before[0] == "on, 1 pairs learnt"
+    assert before[1].startswith("off since ")
