@@ -14,10 +14,12 @@ from bridge.extensions.power.requests import PowerRequests
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import ObeyedActions, Wire
-from bridge.rpc.reported.features import Feature
+from bridge.rpc.reported.features import Action, Subject
 from bridge.rpc.reported.hostlist import NodeIndex
 
 MAX_RESUME_S: Final = 7 * 86_400
+POWER: Final = "power"
+"""The feature: the controller powers nodes down and up."""
 
 
 class PowerObeyed(ObeyedActions):
@@ -43,7 +45,9 @@ class PowerWire(Wire):
     """The fields of nodes about powering them down, and the action `power`."""
 
     node_fields = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
-    actions: Mapping[str, str] = {"power": Feature.POWER}
+    actions: Mapping[str, Action] = {
+        "power": Action(POWER, Subject.NO_JOB, "bridge.extensions.power.requests")
+    }
 
     def part_of_nodes(self, values: NDArray[np.int64]) -> PowerSaving | None:
         """The columns; None: no node can be powered down, and none is off."""

@@ -27,6 +27,10 @@ from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain
 
+QUOTA: Final = "quota"
+"""The feature: the controller limits the CPUs of a running job itself."""
+EXTEND: Final = "extend"
+"""The feature: it lengthens the time limit of a running job."""
 _NO_QUOTA: Final = (0, USUAL_WEIGHT)
 REQUEUE_AGAIN_S: Final = 30
 EXTEND_AGAIN_S: Final = 30
@@ -66,11 +70,11 @@ class SharingRequests(Requests):
         part, found = shared_of(plan), list[pb.Decision]()
         if not (len(part) or self._quotas or self._requeued or self._extended):
             return found
-        if Feature.QUOTA in features:
+        if QUOTA in features:
             found += self._new_quotas(snapshot, part.quotas)
         if Feature.SHARE in features:
             found += self._new_requeues(snapshot, part.requeues)
-        if Feature.EXTEND in features:
+        if EXTEND in features:
             found += self._new_extensions(snapshot, part.extensions)
         return found
 

@@ -8,13 +8,13 @@ import numpy as np
 from bridge.extensions.sharing.longer_limits import Extensions
 from bridge.extensions.sharing.part import SharedNodes, requeues
 from bridge.extensions.sharing.quotas import USUAL_WEIGHT, Quotas
-from bridge.extensions.sharing.requests import SharingRequests, sentences_on
+from bridge.extensions.sharing.requests import EXTEND, QUOTA, SharingRequests, sentences_on
 from bridge.model.job import RunningTable
 from bridge.model.job_columns import objects
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import ObeyedActions, Wire
-from bridge.rpc.reported.features import Feature
+from bridge.rpc.reported.features import Action, Feature, Subject
 from bridge.rpc.reported.hostlist import NodeIndex
 
 
@@ -59,14 +59,19 @@ class SharingObeyed(ObeyedActions):
         return part if len(part) else None
 
 
+def _action(feature: str) -> Action:
+    return Action(feature, Subject.RUNNING_JOB, SharingRequests.__module__)
+
+
 class SharingWire(Wire):
     """The actions on hosts and guests, and the hosts of starts."""
 
-    actions: Mapping[str, str] = {
-        "quota": Feature.QUOTA,
-        "requeue": Feature.SHARE,
-        "extend": Feature.EXTEND,
+    actions: Mapping[str, Action] = {
+        "quota": _action(QUOTA),
+        "requeue": _action(Feature.SHARE),
+        "extend": _action(EXTEND),
     }
+    needs: Mapping[str, str] = {"host_id": Feature.SHARE, "extendable": EXTEND}
 
     def start_fields(self, part: SharedNodes, row: int) -> Mapping[str, str]:
         """The host of a guest."""

@@ -96,7 +96,7 @@ class DecisionsInForce:
     def features(self) -> list[str]:
         """The actions that can be carried out, as a hello names them."""
         own = ["start", "planned_start", "pending_reason", "resize"]
-        own += [feature for wire in wires().values() for feature in wire.actions.values()]
+        own += [each.feature for wire in wires().values() for each in wire.actions.values()]
         return own if self._reserving is None else [*own, "reserve", "reserve_licences"]
 
     def forget(self) -> None:

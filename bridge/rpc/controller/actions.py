@@ -8,60 +8,38 @@ from a plan afterwards. The plugin has the same table, with handlers, in
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-from bridge.rpc.reported.features import Feature
+from bridge.rpc.reported.extension_wire import wires
+from bridge.rpc.reported.features import Action, Feature, Subject
+
+_ANNOUNCED: Final = "bridge.rpc.controller.announcements"
+_ADJUSTED: Final = "bridge.rpc.controller.adjustments"
+_ORDERED: Final = "bridge.rpc.controller.orders"
+
+_OWN: Final = {
+    "start": Action(Feature.START, Subject.PENDING_JOB, _ANNOUNCED),
+    "planned_start": Action(Feature.PLANNED_START, Subject.PENDING_JOB, _ANNOUNCED),
+    "pending": Action(Feature.PENDING_REASON, Subject.PENDING_JOB, _ANNOUNCED),
+    "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, _ADJUSTED),
+    "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _ADJUSTED),
+    "reserve": Action(Feature.RESERVE, Subject.NO_JOB, _ORDERED),
+    "unreserve": Action(Feature.RESERVE, Subject.NO_JOB, _ORDERED),
+}
 
 
-class Subject(Enum):
-    """The object of an action. A job must have the version that the decision names."""
-
-    NO_JOB = "no job"
-    PENDING_JOB = "a pending job"
-    RUNNING_JOB = "a running job"
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action that a decision can request.
-
-    Attributes:
-        feature: that the controller must have named.
-        made_by: the module of `bridge` that decides it.
-    """
-
-    feature: Feature
-    of: Subject
-    made_by: str
+@cache
+def actions() -> Mapping[str, Action]:
+    """Returns all actions, by the fields of `Decision.action` in the contract."""
+    found = dict(_OWN)
+    for wire in wires().values():
+        found.update(wire.actions)
+    return MappingProxyType(found)
 
 
-_ANNOUNCED: Final = "rpc.controller.announcements"
-_ADJUSTED: Final = "rpc.controller.adjustments"
-_SHARED: Final = "extensions.sharing.requests"
-
-ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
-    {
-        "start": Action(Feature.START, Subject.PENDING_JOB, _ANNOUNCED),
-        "planned_start": Action(
-            Feature.PLANNED_START, Subject.PENDING_JOB, "rpc.controller.announcements"
-        ),
-        "pending": Action(
-            Feature.PENDING_REASON, Subject.PENDING_JOB, "rpc.controller.announcements"
-        ),
-        "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, _ADJUSTED),
-        "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, _SHARED),
-        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, _SHARED),
-        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, _SHARED),
-        "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _ADJUSTED),
-        "power": Action(Feature.POWER, Subject.NO_JOB, "extensions.power.requests"),
-        "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "rpc.controller.orders"),
-        "unreserve": Action(Feature.RESERVE, Subject.NO_JOB, "rpc.controller.orders"),
-    }
-)
-"""By the fields of `Decision.action` in the contract."""
-
-DECIDED: Final = tuple(feature.value for feature in Feature)
-"""The actions that this service may decide, for its hello."""
+def decided() -> tuple[str, ...]:
+    """Returns the features that this service may use, for its hello."""
+    of_actions = (action.feature for action in actions().values())
+    return tuple(dict.fromkeys((*(feature.value for feature in Feature), *of_actions)))

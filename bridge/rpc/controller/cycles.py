@@ -30,7 +30,7 @@ from bridge.resizing.journal import JournalEntry
 from bridge.resizing.launchers import Absent, Launchers
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines
-from bridge.rpc.controller.actions import DECIDED
+from bridge.rpc.controller.actions import decided
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MAX, NodesToChoose, Offers
@@ -211,7 +211,7 @@ class Cycles:
             wire_version=WIRE_VERSION,
             service=self._service,
             service_epoch=self.service_epoch,
-            features=DECIDED,
+            features=decided(),
             policy=self._policy(),
         )
 

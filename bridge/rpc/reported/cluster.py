@@ -24,6 +24,7 @@ from bridge.planning.eligibility.substitutes import Substitutes
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import Allocated, is_id, read_allocation
 from bridge.rpc.reported.decode_request import Lowered, lower
+from bridge.rpc.reported.extension_wire import unread_columns
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.irregularities import MAX_ODD, irregularities
 from bridge.rpc.reported.jobs import (
@@ -334,12 +335,11 @@ class ReportedCluster:
     def _running_jobs(self) -> RunningTable:
         if self._running_table is None:
             table = self._running.table()
+            if unread := unread_columns(frozenset(self._hello.features)):
+                usual = left_out_of(table)
+                table = table.with_columns(**{name: usual[name] for name in unread})
             if Feature.SHARE in self._hello.features:
                 table = beside_completing(counted(table), self.nodes.table().capacity)
-            else:
-                table = table.with_columns(host_id=left_out_of(table)["host_id"])
-            if Feature.EXTEND not in self._hello.features:
-                table = table.with_columns(extendable=left_out_of(table)["extendable"])
             self._running_table = table
         return self._running_table
 

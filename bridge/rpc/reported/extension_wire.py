@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from bridge.model.parts import NO_PARTS, Parts, made
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.features import Action
 from bridge.rpc.reported.hostlist import NodeIndex
 
 MAX: Final = (1 << 63) - 1
@@ -37,7 +38,7 @@ class Requests:
         """The requests to the controller now; called from the first cycle with a part on.
 
         Args:
-            features: what the controller can do, at least one of `Wire.actions`.
+            features: what the controller can do, at least one that `Wire.actions` need.
         """
         return []
 
@@ -67,12 +68,13 @@ class Wire:
 
     Attributes:
         node_fields: fields of `Node` in the contract: whole numbers or truth values.
-        actions: fields of `Decision.action` in the contract, and for each the feature of a
-            controller that can carry it out.
+        actions: by the fields of `Decision.action` in the contract.
+        needs: columns of running jobs that are read only from a controller with this feature.
     """
 
     node_fields: tuple[str, ...] = ()
-    actions: Mapping[str, str] = {}
+    actions: Mapping[str, Action] = {}
+    needs: Mapping[str, str] = {}
 
     def part_of_nodes(self, values: NDArray[np.int64]) -> object | None:  # noqa: ARG002
         """The columns of all nodes, at least one of which has such a field; None: no part.
@@ -148,6 +150,13 @@ class NodeParts:
         return made(found)
 
 
+@lru_cache(maxsize=16)
+def unread_columns(features: frozenset[str]) -> tuple[str, ...]:
+    """Returns the columns of running jobs that need a feature that a controller lacks."""
+    needs = (each for wire in wires().values() for each in wire.needs.items())
+    return tuple(column for column, feature in needs if feature not in features)
+
+
 class ExtensionRequests:
     """The requests of all extensions to one controller."""
 
@@ -181,7 +190,8 @@ class ExtensionRequests:
             return found
         for name, wire in self._wires.items():
             is_active = name in self._requests or any(name in each for each in parts)
-            if is_active and not features.isdisjoint(wire.actions.values()):
+            needed = {action.feature for action in wire.actions.values()}
+            if is_active and not features.isdisjoint(needed):
                 if name not in self._requests:
                     self._requests[name] = wire.requests(self._take_id)
                 found += self._requests[name].decide(snapshot, plan, nodes, features)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The features of controllers, as named in the hello."""
+"""The features of controllers, as named in the hello, and the actions that need them.
 
-from enum import StrEnum
+Those of extensions are theirs (`bridge.rpc.reported.extension_wire.Wire.actions`).
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
 
 
 class Feature(StrEnum):
@@ -15,12 +19,29 @@ class Feature(StrEnum):
     RESIZE = "resize"
     PROGRESS = "progress"
     """Shows users the progress of a change of width."""
-    POWER = "power"
-    """Powers nodes down and up."""
-    QUOTA = "quota"
     RESERVE = "reserve"
     RESERVE_LICENCES = "reserve_licences"
     SHARE = "share"
     """Starts a job on the CPUs of another one, and requeues it."""
-    EXTEND = "extend"
-    """Lengthens the time limit of a running job."""
+
+
+class Subject(Enum):
+    """The object of an action. A job must have the version that the decision names."""
+
+    NO_JOB = "no job"
+    PENDING_JOB = "a pending job"
+    RUNNING_JOB = "a running job"
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action that a decision can request.
+
+    Attributes:
+        feature: that the controller must have named.
+        made_by: the module that decides it.
+    """
+
+    feature: str
+    of: Subject
+    made_by: str

@@ -85,6 +85,18 @@ def test_a_controller_without_the_feature_has_no_guests():
     assert not found.partitions[0].shared
 
 
+def test_a_limit_counts_as_extendable_only_for_a_controller_with_the_feature():
+    world = a_world()
+    world = world.with_running(world.running.with_columns(extendable=np.array([True, False])))
+    for features, hosts, extendable in (
+        (SHARE, ["", "h"], [False, False]), ((*SHARE, "extend"), ["", "h"], [True, False]),
+        (("extend",), ["", ""], [True, False]),
+    ):  # fmt: skip
+        found = through_the_wire(world, features).running
+        assert found.host_id.tolist() == hosts
+        assert found.extendable.tolist() == extendable
+
+
 @pytest.mark.parametrize("completing", [("h",), ("g",), ("h", "g")], ids="-".join)
 def test_a_pair_of_which_one_is_completing_holds_each_cpu_once(completing, caplog):
     """The controller then names no host any more, and both jobs hold their CPUs."""

@@ -2,8 +2,8 @@
 """What a controller is asked to power up, in whole cycles."""
 
 from bridge.extensions.power.requests import AGAIN_S
+from bridge.extensions.power.wire import POWER
 from bridge.registry import PRESETS, build
-from bridge.rpc.reported.features import Feature
 from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc import worlds
 
@@ -19,7 +19,7 @@ def powered(reply):
 
 def test_a_node_that_was_on_in_between_is_powered_up_again_at_once():
     decide = Decider(build(PRESETS["conservative"])).decide
-    hello = worlds.a_hello(features=[Feature.POWER])
+    hello = worlds.a_hello(features=[POWER])
     cycles = worlds.some_cycles(decide, "conservative", hello=hello)
     saving = {"power_saving": True, "resume_s": 60}
     off = worlds.a_node("n0", off=True, state="UP+POWERED_DOWN", **saving)
@@ -34,7 +34,7 @@ def test_a_node_that_was_on_in_between_is_powered_up_again_at_once():
 
 def test_a_node_that_does_not_come_is_asked_again_after_a_while_only():
     decide = Decider(build(PRESETS["conservative"])).decide
-    hello = worlds.a_hello(features=[Feature.POWER])
+    hello = worlds.a_hello(features=[POWER])
     cycles = worlds.some_cycles(decide, "conservative", hello=hello)
     saving = {"power_saving": True, "resume_s": 60}
     off = worlds.a_node("n0", off=True, state="UP+POWERED_DOWN", **saving)
