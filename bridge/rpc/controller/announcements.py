@@ -64,6 +64,7 @@ class OpenStart:
         nodes: the first of its nodes, if others may do; none: it may take any.
         is_choice: it was not planned; the controller was asked to find nodes.
         chooses: the controller chooses among some nodes.
+        beyond_model: the model lacks a part of the request.
     """
 
     job_id: str
@@ -73,6 +74,7 @@ class OpenStart:
     nodes: tuple[str, ...] = ()
     is_choice: bool = False
     chooses: bool = False
+    beyond_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,9 @@ class Announcements:
             tasks = plan.tasks[held] if jobs.tasks[job] else plan.tasks[:0]
             partition = snapshot.partitions[plan.partition[row]].name
             first = (nodes.names[int(plan.nodes[held.start])],)
-            self._open[self._next_id] = OpenStart(job_id, version, now_s, partition, first)
+            self._open[self._next_id] = OpenStart(
+                job_id, version, now_s, partition, first, beyond_model=bool(beyond[job])
+            )
             messages.append(
                 pb.Decision(
                     id=self.take_id(),
@@ -222,8 +226,9 @@ class Announcements:
         job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
         first = (snapshot.nodes.names[choice.avoidable],) if choice.avoidable >= 0 else ()
         self._open[self._next_id] = OpenStart(
-            job_id, version, snapshot.now_s, partition, first, is_choice, chooses=True
-        )
+            job_id, version, snapshot.now_s, partition, first, is_choice, chooses=True,
+            beyond_model=bool(beyond_model(snapshot)[choice.job]),
+        )  # fmt: skip
         start = pb.Start(
             choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s
         )

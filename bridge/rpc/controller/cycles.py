@@ -409,6 +409,7 @@ class Cycles:
                         start.job_id, start.version, text, request.now_s, busy=name == "busy",
                         nodes=start.nodes if where else (),
                         partition=start.partition if where else "",
+                        beyond_model=start.beyond_model,
                     )  # fmt: skip
                 _log.info("start of job %s %s: %s", start.job_id, name, result.text or result.code)
 

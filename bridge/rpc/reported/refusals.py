@@ -10,10 +10,12 @@ Rules
        and after `BUSY_S` at the latest. After `BUSY_FOR_S` of them without a pause its nodes are
        not about to be free (it may need some that lie together): then after a change, and after
        `retry_s` at the latest, and (4) applies.
-    4. One of the refused nodes is avoided for `AVOID_S` (after busy nodes, twice `retry_s`) if
-       others could hold the job: it may have a problem that the model does not cover; so nodes are
-       tried one after the other. This does not apply if a limit refuses the job. The same holds for
-       the partition of a job that named several.
+    4. One of the refused nodes is avoided for `AVOID_S` if others could hold the job: it may have a
+       problem that the model does not cover; so nodes are tried one after the other. After busy
+       nodes, and for requests that the model lacks, it is avoided for twice `retry_s`: then there
+       may be nothing wrong with any of the nodes, which do not go together, or not yet. This does
+       not apply if a limit refuses the job. The same holds for the partition of a job that named
+       several.
     5. Whether others could hold it is judged by its request alone. If the plan finds that the rules
        of the site leave it no other place, it is tried again where it was refused, a second later.
     6. A refusal recorded later than the present is dropped: the clock has been set.
@@ -102,6 +104,7 @@ class Refusals:
         changes: int,
         now_s: int,
         busy: bool = False,
+        beyond_model: bool = False,
         nodes: Sequence[str] = (),
         partition: str = "",
     ) -> None:
@@ -112,6 +115,7 @@ class Refusals:
             changes: the cluster's count of changes.
             now_s: the controller's clock.
             busy: the nodes were only in use at that moment.
+            beyond_model: the model lacks a part of the request.
             nodes: on which it was to start, if they may be the cause.
             partition: in which it was to start, if it may be the cause.
         """
@@ -148,7 +152,7 @@ class Refusals:
             times=times,
             avoid=avoid,
             partitions=partitions,
-            avoid_until_s=now_s + (2 * self.retry_s if busy else AVOID_S),
+            avoid_until_s=now_s + (2 * self.retry_s if busy or beyond_model else AVOID_S),
             busy_from_s=busy_from_s,
         )
 

@@ -249,6 +249,7 @@ class Session:
         now_s: int,
         *,
         busy: bool = False,
+        beyond_model: bool = False,
         nodes: Sequence[str] = (),
         partition: str = "",
     ) -> None:
@@ -256,7 +257,7 @@ class Session:
         words = printable(text) or "the controller refused to start it"
         self._refusals.add(
             job_id, version, words, changes=self._cluster.changes, now_s=now_s, busy=busy,
-            nodes=nodes, partition=partition,
+            beyond_model=beyond_model, nodes=nodes, partition=partition,
         )  # fmt: skip
 
     def retry_there(self, job_id: str) -> RefusedStart:

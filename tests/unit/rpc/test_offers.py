@@ -304,6 +304,29 @@ def test_planned_nodes_among_which_the_controller_finds_none_are_avoided():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("max_nodes", [1, 2])
+def test_nodes_that_do_not_go_together_are_tried_again_soon(max_nodes):
+    """Of two jobs the one whose request is modelled waits for the nodes that are in use.
+
+    The nodes are those among which the controller may choose, or the planned ones alone.
+    """
+    jobs = [
+        a_job(job_id, request=a_request(min_nodes=1, max_nodes=max_nodes, features=name, **more))
+        for job_id, name, more in (("1", "a", {"controller_chooses": True}), ("2", "b", {}))
+    ]
+    nodes = [a_node(f"n{at}", cpus=1, features=["aabb"[at]]) for at in range(4)]
+    others = [a_running_job(str(3 + at), f"n{at}", end_s=NOW_S + 9000) for at in (1, 3)]
+    cycles = choosing_cycles(LIMITED)
+    reply = cycles.run(a_full([*jobs, *others], nodes))
+    assert sorted(job_id for job_id, _, _ in starts(reply)) == ["1", "2"]
+    cycles.run(a_delta(1, fates=results(reply)))
+    tried = [
+        [job_id for job_id, _, _ in starts(cycles.run(a_delta(at, now_s=NOW_S + after_s)))]
+        for at, after_s in ((2, 35), (3, 61))
+    ]
+    assert tried == [[], ["1"]]
+
+
 def test_whole_nodes_by_size_among_which_the_controller_finds_none_are_avoided():
     """Each of two jobs avoids its own; neither may be given the node planned for the other."""
     cycles = choosing_cycles(LIMITED, places_by_size=lambda: True)

@@ -150,6 +150,16 @@ def test_who_can_run_nowhere_else_is_tried_there_again_after_a_second():
     assert not session.avoiding
 
 
+def test_nodes_are_avoided_for_a_short_time_where_the_model_lacks_a_part_of_the_request():
+    """They may do together with others: of two such jobs one is tried there again, soon."""
+    session = a_session(a_full([a_job("1"), a_job("2")]))
+    session.refuse("1", 1, "no", NOW_S, nodes=["n0"], beyond_model=True)
+    session.refuse("2", 1, "no", NOW_S, nodes=["n1"])
+    for after_s, avoided in ((59, [(0,), (1,)]), (60, [(), (1,)]), (599, [(), (1,)])):
+        assert session.apply(a_delta(session.generation, now_s=NOW_S + after_s))
+        assert session.snapshot()[0].jobs.excluded.tolist() == avoided
+
+
 def test_a_job_held_by_its_owner_shows_that_hold():
     session = a_session(a_full([a_job("1", hold=pb.HOLD_HELD, hold_text="held")]))
     session.refuse("1", 1, "no", NOW_S)
