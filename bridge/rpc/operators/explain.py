@@ -31,6 +31,7 @@ from bridge.rpc.controller.announcements import pending
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import extension_methods
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.reported.decode_allocation import is_id
 from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
 from bridge.words import Words
 
@@ -138,6 +139,8 @@ def explain(
         published: the last cycle.
         what_if: finds changes that would let a row of the plan start earlier; None: not available.
     """
+    if not is_id(job_id):
+        return None
     snapshot = published.snapshot
     row = _find(snapshot.running.id, job_id)
     if row is not None:

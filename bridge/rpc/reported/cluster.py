@@ -2,11 +2,13 @@
 """The tables of one controller: its nodes, jobs and the rest, changed in place by deltas.
 
 A table is made again only if something in it changed. An object that cannot be read stops no other
-(`bridge.left_out`): a waiting job is left out, one that runs holds all of the nodes that it names.
+(`bridge.left_out`): a waiting job is left out, one that runs holds all of the nodes that it names,
+also if its id is impossible (`bridge.rpc.reported.unaddressable_jobs`).
 After an error the tables are not valid, and `bridge.rpc.reported.session` discards them.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
@@ -39,6 +41,7 @@ from bridge.rpc.reported.refusals import Others, Refusals
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
+from bridge.rpc.reported.unaddressable_jobs import UnaddressableJobs
 from bridge.rpc.reported.unread_allocation import unread_allocation
 from bridge.state.accuracy import Began
 
@@ -90,6 +93,7 @@ class ReportedCluster:
         self._odd_names: dict[str, str] = {}
         self._unread_names: dict[str, str] = {}
         self._left_out = LeftOut("job")
+        self._unaddressable = UnaddressableJobs()
         self._contradictory: dict[str, str] = {}
 
     def apply(self, request: pb.CycleRequest) -> None:
@@ -202,26 +206,50 @@ class ReportedCluster:
     def _each_once(self, jobs: Iterable[pb.Job]) -> dict[str, pb.Job]:
         """The jobs by id: of one listed twice the one that holds nodes, or the last one."""
         found: dict[str, pb.Job] = {}
+        impossible: list[pb.Job] = []
         for job in jobs:
             if not job.version:  # the plugin's own stamp, of every job: not a user's to get wrong
                 raise SnapshotError(f"jobs[{printable(job.id)}]", "has no version")
             if not is_id(job.id):
-                self._left_out.add(printable(job.id), "this is not a job id")
+                impossible.append(job)
                 continue
             if (before := found.get(job.id)) is not None:
                 self._contradictory[job.id] = "is listed twice"
                 if before.state != pb.JOB_STATE_PENDING == job.state:
                     continue
             found[job.id] = job
+        return found | self._counted(impossible)
+
+    def _counted(self, jobs: Iterable[pb.Job]) -> dict[str, pb.Job]:
+        """What counts of jobs whose ids are impossible, by keys of their own."""
+        found: dict[str, pb.Job] = {}
+        before: Counter[str] = Counter()
+        for job in jobs:
+            waits = job.state == pb.JOB_STATE_PENDING
+            why = "this is not a job id" if waits else "this is not a job id; what it holds counts"
+            self._left_out.add(printable(job.id), why)
+            if waits:
+                self._release(self._unaddressable.forget(job.id))
+                continue
+            counted = self._unaddressable.counted(job, before[job.id])
+            before[job.id] += 1
+            found[counted.id] = counted
         return found
 
-    def _forget(self, job_id: str) -> None:
-        if self._left_out.reasons.pop(printable(job_id), None) is not None:
-            self.gone.append(job_id)
-        if self._running.remove(job_id):
+    def _release(self, job_id: str | None) -> None:
+        """Forgets what a job holds; None: none."""
+        if job_id is not None and self._running.remove(job_id):
             self._releases.pop(job_id, None)
+            self._left_out.reasons.pop(job_id, None)
             self._running_table = None
             self.changes += 1
+
+    def _forget(self, job_id: str) -> None:
+        if self._unaddressable.is_shared(job_id):
+            return
+        if self._left_out.reasons.pop(printable(job_id), None) is not None:
+            self.gone.append(job_id)
+        self._release(job_id if is_id(job_id) else self._unaddressable.forget(job_id))
         if self._pending.remove(job_id):
             self._job_table = None
             self.gone.append(job_id)
@@ -288,7 +316,7 @@ class ReportedCluster:
                 self._refusals.forget(job.id)
             allocation = job.allocation
             where = printable(allocation.partition)
-            if job.id in self._left_out.reasons:
+            if job.id in self._left_out.reasons or not is_id(job.id):
                 continue
             if job.state == pb.JOB_STATE_COMPLETING:
                 self.changes += 1

@@ -46,6 +46,9 @@ UNREADABLE = {
     "no id": {"jobs": [a_job("")]},
     "long id": {"jobs": [a_job("9" * 300)]},
     "unprintable id": {"jobs": [a_job("9\n")]},
+    "two impossible ids of running jobs": {
+        "jobs": [a_running_job("9 ", "n1", cpus=1), a_running_job("", "n0", cpus=1)]
+    },
     "no state": {"jobs": [pb.Job(id="9", version=1)]},
     "unknown hold": {"jobs": [a_job("9", hold=77)]},
     "node twice": {"nodes": [a_node("n0"), a_node("n0")]},
