@@ -12,11 +12,12 @@ PLAIN := common/arena common/names common/throttle common/verdict \
 # Inside slurmctld.
 IN_SLURMCTLD := common/lock_scope common/records \
     cycle/cycle cycle/events cycle/fallback cycle/plugin \
-    decisions/actions decisions/announce decisions/apply decisions/extend decisions/requeue decisions/reserve decisions/start \
+    decisions/actions decisions/announce decisions/apply decisions/reserve decisions/start \
     report/allocation report/gres report/jobs report/node_power report/nodes report/snapshot \
     resize/expand resize/progress resize/resize \
-    rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/qos_choice rules/raised_limit rules/reservations \
-    rules/room rules/unmodelled rules/wall_limit
+    rules/comment rules/examine rules/job_limits rules/moldable rules/note rules/qos_choice rules/raised_limit rules/reservations \
+    rules/room rules/unmodelled rules/wall_limit \
+    sharing/coscheduling sharing/extend sharing/hosting sharing/report sharing/requeue
 
 # Inside slurmstepd, on nodes that jobs share.
 IN_STEPS := shares/spank_shares

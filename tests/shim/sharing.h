@@ -4,7 +4,7 @@
 #define SHARING_H
 
 #include "applying.h"
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
 #include "slurm_launch.h"
 
 #define OPTION "_SLURM_SPANK_OPTION_schedbridge_"

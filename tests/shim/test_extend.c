@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Time limits of hosts, lengthened by what their guests have cost them: how long they had guests,
 // and what bounds an extension whatever the service asks for.
-#include "decisions/extend.h"
 #include "resize/progress.h"
 #include "rules/comment.h"
-#include "rules/hosting.h"
 #include "rules/note.h"
 #include "rules/raised_limit.h"
 #include "sharing.h"
+#include "sharing/extend.h"
+#include "sharing/hosting.h"
 
 #define RECORD "schedbridge guests: "
 #define LIMIT 10 // minutes, of the mock's jobs

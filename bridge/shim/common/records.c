@@ -27,6 +27,13 @@ job_record_t *job_by_wire_id(const char *id)
     return found && found->array_task_id == task ? found : NULL;
 }
 
+char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id)
+{
+    if (array_job_id && array_task_id != NO_VAL)
+        return arena_format(arena, "%u_%u", array_job_id, array_task_id);
+    return arena_format(arena, "%u", job_id);
+}
+
 bool job_is_array_head(const job_record_t *job)
 {
     return job->array_recs && job->array_recs->task_id_bitmap && job->array_task_id == NO_VAL;

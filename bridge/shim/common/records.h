@@ -7,11 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/arena.h"
 #include "common/slurm_compat.h"
 #include "options/malleable.h"
 
 // The record with this id; NULL: none.
 job_record_t *job_by_wire_id(const char *id);
+
+// "1234", for a task of an array "1234_5".
+char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
 
 // True for the record of an array's unstarted tasks.
 bool job_is_array_head(const job_record_t *job);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/slurm_compat.h"
-#include "decisions/extend.h"
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
+#include "sharing/extend.h"
 
 // A backfill pass that was running when it was stopped ends within this time (bf_max_time is 30 s
 // by default).

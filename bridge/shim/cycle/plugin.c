@@ -13,7 +13,7 @@
 #include "cycle/cycle.h"
 #include "cycle/epoch.h"
 #include "resize/resize.h"
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
 
 #define FINI_S 5
 #define LONGEST_NAP_MS 100

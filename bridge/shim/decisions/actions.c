@@ -2,13 +2,13 @@
 #include "decisions/actions.h"
 
 #include "decisions/announce.h"
-#include "decisions/extend.h"
-#include "decisions/requeue.h"
 #include "decisions/reserve.h"
 #include "decisions/start.h"
 #include "report/node_power.h"
 #include "resize/progress.h"
 #include "resize/resize.h"
+#include "sharing/extend.h"
+#include "sharing/requeue.h"
 
 #define MAX_ACTIONS 16
 
@@ -50,7 +50,7 @@ static verdict_t carry_out_requeue(job_record_t *job, sent_job_t *entry,
                                    const pb_decision_t *decision)
 {
     (void)entry;
-    return requeue_guest(job, decision->requeue);
+    return sharing_requeue(job, decision->requeue);
 }
 
 static verdict_t carry_out_extend(job_record_t *job, sent_job_t *entry,

@@ -2,7 +2,6 @@
 #include "decisions/start.h"
 
 #include "common/records.h"
-#include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/moldable.h"
 #include "rules/qos_choice.h"
@@ -10,6 +9,7 @@
 #include "rules/reservations.h"
 #include "rules/room.h"
 #include "rules/unmodelled.h"
+#include "sharing/coscheduling.h"
 
 // ---------------------------------------------------------------- preconditions
 
@@ -175,7 +175,7 @@ typedef struct {
     uint16_t *tasks;        // on each node; NULL: Slurm distributes them
     uint32_t minutes;       // the time limit
     bool shares;            // its CPUs with another job, now or later
-    job_record_t *host;     // NULL: it is no guest
+    job_record_t *host;     // NULL: it gets CPUs of its own
     slurmdb_qos_rec_t *qos; // the present one of the tasks of an array that are left
 } terms_t;
 
@@ -438,7 +438,7 @@ static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start,
     terms->shares = true;
     terms->host = job_by_wire_id(start->host_job_id);
     if (terms->scope == AMONG)
-        return INVALID("a start as a guest must name nodes of its host");
+        return INVALID("a start on the CPUs of a job must name nodes of it");
     return coscheduling_judge(job, terms->host, terms->part, terms->nodes);
 }
 

@@ -7,10 +7,9 @@
 #include "report/allocation.h"
 #include "report/gres.h"
 #include "resize/expand.h"
-#include "rules/coscheduling.h"
-#include "rules/hosting.h"
 #include "rules/moldable.h"
 #include "rules/unmodelled.h"
+#include "sharing/report.h"
 
 // A helper of a resize, unless nodes that were not merged are cleaned up after it.
 static bool is_nobodys(const job_record_t *job)
@@ -29,13 +28,6 @@ Schedbridge__V1__JobState job_wire_state(const job_record_t *job)
     if ((IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->job_resrcs)
         return PB(JOB_STATE__JOB_STATE_RUNNING);
     return PB(JOB_STATE__JOB_STATE_UNSPECIFIED);
-}
-
-char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id)
-{
-    if (array_job_id && array_task_id != NO_VAL)
-        return arena_format(arena, "%u_%u", array_job_id, array_task_id);
-    return arena_format(arena, "%u", job_id);
 }
 
 // ---------------------------------------------------------------- hashes
@@ -142,37 +134,18 @@ static uint32_t startable(const job_record_t *job)
     return MIN(left, array->task_cnt);
 }
 
-// The number of the job on whose CPUs it runs as a guest; 0: none.
-static uint32_t host_number(const job_record_t *job)
-{
-    const job_record_t *host = coscheduling_host(job);
-    return host ? compat_job_id(host) : 0;
-}
-
-static void hash_hosting(bridge_hash_t *hash, const job_record_t *job)
-{
-    hosting_t hosting;
-    if (!hosting_of(job, &hosting))
-        return;
-    hash_number(hash, (uint64_t)hosting.past_s);
-    hash_number(hash, (uint64_t)hosting.since_s);
-    hash_number(hash, (uint64_t)hosting.added << 1 | hosting_may_extend(job));
-}
-
 uint64_t job_fingerprint(const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     Schedbridge__V1__JobState state = job_wire_state(job);
     hash_number(&hash, (uint64_t)state << 32 | job->priority);
     hash_number(&hash, job_version(job));
-    hash_number(&hash, (uint64_t)coscheduling_told(job) << 1 | (job->details->requeue != 0));
+    sharing_hash(&hash, job, state != PB(JOB_STATE__JOB_STATE_PENDING));
     if (state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         hash_number(&hash, (uint64_t)job->start_time);
         hash_number(&hash, (uint64_t)job->end_time);
         hash_text(&hash, job->nodes);
         hash_number(&hash, (uint64_t)job->total_cpus << 32 | job->node_cnt);
-        hash_number(&hash, host_number(job));
-        hash_hosting(&hash, job);
         if (state == PB(JOB_STATE__JOB_STATE_COMPLETING) && job->node_bitmap_cg)
             hash_number(&hash, nodes_fingerprint(job->node_bitmap_cg));
         return hash_end(hash);
@@ -357,25 +330,6 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     return request;
 }
 
-static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *job)
-{
-    const job_record_t *host = coscheduling_host(job);
-    message->coschedule = (Schedbridge__V1__Coschedule)coscheduling_told(job);
-    message->max_slowdown_permille = coscheduling_slowdown(job);
-    // A guest stays one that may be requeued, whatever its user changes while it runs.
-    message->requeue = job->batch_flag && (job->details->requeue || host);
-    if (host)
-        message->host_job_id =
-            job_wire_id(arena, compat_job_id(host), host->array_job_id, host->array_task_id);
-    hosting_t hosting;
-    if (!hosting_of(job, &hosting))
-        return;
-    message->hosted_s = hosting.past_s;
-    message->hosted_since_s = hosting.since_s;
-    message->extended_s = 60 * (int64_t)hosting.added;
-    message->extendable = hosting_may_extend(job);
-}
-
 static const char *user_name(arena_t *arena, const job_record_t *job)
 {
     if (job->user_name && job->user_name[0])
@@ -406,7 +360,7 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
     message->deadline_s = deadline_s(job);
     message->min_time_s = min_time_s(job);
     message->rigid = is_rigid(job);
-    set_sharing(arena, message, job);
+    sharing_report(arena, message, job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);
         set_power(message->allocation, job);

@@ -29,7 +29,4 @@ bool job_has_ended(const job_record_t *job);
 
 pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
 
-// "1234", for a task of an array "1234_5".
-char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
-
 #endif

@@ -5,7 +5,7 @@
 #include "report/allocation.h"
 #include "report/gres.h"
 #include "report/node_power.h"
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
 
 // As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 
 #include "common/hash.h"
+#include "common/records.h"
 #include "common/slurm_compat.h"
 #include "report/jobs.h"
 #include "report/nodes.h"
 #include "resize/expand.h"
-#include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/raised_limit.h"
+#include "sharing/coscheduling.h"
 
 // Job numbers found in one pass, and those that need an examination.
 typedef struct {
@@ -22,7 +23,7 @@ typedef struct {
     snapshot_t *snapshot;
     sent_state_t *sent_state;
     numbers_t *numbers;
-    bool strays, guests_left;
+    bool strays, some_left;
 } scan_t;
 
 static void numbers_add(numbers_t *numbers, uint32_t id)
@@ -55,7 +56,7 @@ static int collect(void *record, void *context)
     scan_t *scan = context;
     const job_record_t *job = record;
     scan->strays |= expand_is_stray(job);
-    scan->guests_left |= coscheduling_has_left(job);
+    scan->some_left |= coscheduling_has_left(job);
     if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
         numbers_add(scan->numbers, compat_job_id(job));
     note_end(scan, job);
@@ -195,7 +196,7 @@ static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
         if (good)
             lock_scope_give(locks);
     }
-    if (good && scan.guests_left && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
+    if (good && scan.some_left && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
         coscheduling_leave_all();
         snapshot->again = true; // their hosts were reported before
         lock_scope_give(locks);

@@ -2,8 +2,8 @@
 #include "rules/unmodelled.h"
 
 #include "common/records.h"
-#include "rules/coscheduling.h"
 #include "rules/reservations.h"
+#include "sharing/coscheduling.h"
 
 static bool is_said(uint16_t number)
 {

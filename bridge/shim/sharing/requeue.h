@@ -8,6 +8,6 @@
 #include "common/verdict.h"
 
 // Needs LOCK_SCOPE_APPLY. The job is running. Its system comment states why.
-verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted);
+verdict_t sharing_requeue(job_record_t *job, const pb_requeue_t *wanted);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "decisions/requeue.h"
+#include "sharing/requeue.h"
 
 #include "resize/progress.h"
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
 
-verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted)
+verdict_t sharing_requeue(job_record_t *job, const pb_requeue_t *wanted)
 {
     const job_record_t *host = coscheduling_host(job);
     if (!host)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "rules/coscheduling.h"
+#include "sharing/coscheduling.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "common/records.h"
-#include "rules/hosting.h"
 #include "rules/note.h"
+#include "sharing/hosting.h"
 
 #define NOTE "SPANK_SCHEDBRIDGE_SHARES="
 #define NOBODY (NO_VAL - 1) // a user id that no user has

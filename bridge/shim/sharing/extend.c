@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "decisions/extend.h"
+#include "sharing/extend.h"
 
 #include <inttypes.h>
 
 #include "common/records.h"
 #include "resize/expand.h"
-#include "rules/hosting.h"
 #include "rules/raised_limit.h"
+#include "sharing/hosting.h"
 
 // Slurm ends a job up to half a minute after its limit, never before.
 #define ABOUT_TO_END_S 60

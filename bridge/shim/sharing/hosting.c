@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "rules/hosting.h"
+#include "sharing/hosting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
