@@ -32,7 +32,8 @@ import psutil
 from about import ROOT, about
 from results_file import as_text, write
 
-from bridge.agent.power.batches import MAX, Batches
+from bridge.agent.use.batches import MAX, Batches
+from bridge.extensions.power.on_nodes.node_service import differs
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -90,7 +91,7 @@ async def _agents(port: int, folder: Path, numbers: range, jobs: int) -> None:
         yield pb.AgentReport(hello=pb.AgentHello(version=1, nodes=[node]))
         await begin.wait()
         await asyncio.sleep(number % 1000 / 1000)
-        batches, second, at = Batches(), 0, asyncio.get_running_loop().time()
+        batches, second, at = Batches(differs), 0, asyncio.get_running_loop().time()
         while True:
             watts = 150 + second % 13 + restless * 100 * (second % 4 // 2)
             message = batches.add(_reading(node, jobs, watts), at)

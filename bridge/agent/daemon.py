@@ -7,9 +7,9 @@ Rules
     2. Time in MPI is read every `MPI_S` and sent for jobs whose processes are measured; for other
        jobs an estimate is sent.
     3. A launcher, job or order that causes an error is logged and stops no other.
-    4. Power and use are read every `READ_S` (`bridge.agent.power`) and sent, several readings at
-       once, to a service that accepts them. While an earlier message is still unsent, no
-       reading is made.
+    4. Use is read every `READ_S` (`bridge.agent.use`), extensions add what they measure, and it is
+       sent, several readings at once, to a service that accepts them. While an earlier message is
+       still unsent, no reading is made.
     5. Extensions do their part by themselves, also without the service (`node_services.py`).
 """
 
@@ -30,12 +30,12 @@ from bridge.agent.job_folders import JobFolders
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.node_services import NodeServices
 from bridge.agent.pages import MpiUse, Pages
-from bridge.agent.power.batches import Batches
-from bridge.agent.power.meter import READ_S, AgentMeter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles
 from bridge.agent.settings import AgentSettings
+from bridge.agent.use.batches import Batches
+from bridge.agent.use.meter import READ_S, AgentMeter
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -68,15 +68,15 @@ class Agent:
         reported = ProgressFiles(self._processes, folders)
         self._meter = AgentMeter(
             settings.nodes,
-            settings.power,
             self._processes,
             settings.cgroups,
+            cpus=settings.cpus,
             progress=reported.read,
         )
-        self._batches = Batches()
         self._takes_use = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._extensions = NodeServices(settings, self._processes, self._send_from_thread)
+        self._batches = Batches(self._extensions.differs)
         self._credentials = _credentials(settings)
 
     # ------------------------------------------------------------ launchers
@@ -119,7 +119,7 @@ class Agent:
         self._extensions.start()
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
-        tasks.append(asyncio.create_task(self._read_power()))
+        tasks.append(asyncio.create_task(self._read_use()))
         try:
             await stop.wait()
         finally:
@@ -181,9 +181,6 @@ class Agent:
 
     def _take(self, order: pb.AgentOrder) -> None:
         match order.WhichOneof("order"):
-            case "model":
-                stated = order.model
-                self._meter.state_model(stated.node, stated.idle_w, stated.max_w)
             case "launcher":
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
@@ -191,8 +188,8 @@ class Agent:
             case _:
                 self._extensions.take(order)
 
-    async def _read_power(self) -> None:
-        """Reads power and use and reports them (rule 4)."""
+    async def _read_use(self) -> None:
+        """Reads use and reports it (rule 4)."""
         while True:
             await asyncio.sleep(READ_S)
             if not self._takes_use or self._reports is None:
@@ -202,8 +199,9 @@ class Agent:
                 continue
             try:
                 use = await asyncio.to_thread(self._meter.read)
+                await asyncio.to_thread(self._extensions.measure, use)
             except Exception:
-                _log.exception("power and use cannot be read")
+                _log.exception("use cannot be read")
                 continue
             message = self._batches.add(use, time.monotonic())
             if message is not None:

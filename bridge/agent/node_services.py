@@ -11,7 +11,7 @@ cannot be loaded or made, or fails, is logged and stops no other.
 import logging
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from bridge.agent.processes import Processes
 from bridge.agent.settings import AgentSettings
@@ -21,6 +21,8 @@ from bridge.rpc.pb import agent_pb2 as pb
 GROUP: Final = "schedbridge.agents"
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Send = Callable[[pb.AgentReport], None]
 """Sends a report; may be called by any thread, and never waits."""
@@ -58,6 +60,13 @@ class NodeService:
     def take(self, order: pb.AgentOrder) -> None:
         """Takes an order that the agent itself does not know."""
 
+    def measure(self, use: pb.Use) -> None:
+        """Adds what it measures to a reading of nodes and jobs; by another thread, may wait."""
+
+    def differs(self, before: pb.Use, now: pb.Use) -> bool:  # noqa: ARG002
+        """Whether a reading is to be sent at once, as it differs from the one sent last."""
+        return False
+
     def stop(self) -> None:
         """Ends; may wait."""
 
@@ -91,15 +100,25 @@ class NodeServices:
     def take(self, order: pb.AgentOrder) -> None:
         self._each(lambda service: service.take(order))
 
+    def measure(self, use: pb.Use) -> None:
+        self._each(lambda service: service.measure(use))
+
+    def differs(self, before: pb.Use, now: pb.Use) -> bool:
+        """Whether it does for one of them."""
+        return any(self._each(lambda service: service.differs(before, now)))
+
     def stop(self) -> None:
         self._each(lambda service: service.stop())
 
-    def _each(self, step: Callable[[NodeService], None]) -> None:
+    def _each(self, step: Callable[[NodeService], T]) -> list[T]:
+        """What it returns for each that does not fail."""
+        found = []
         for name, service in self._services.items():
             try:
-                step(service)
+                found.append(step(service))
             except Exception:  # a stranger's code
                 _log.exception("the extension %s has failed on this node", name)
+        return found
 
 
 def _check(_: str, kind: type) -> None:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent is told at its start."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bridge.agent.job_folders import FOLDER
-from bridge.agent.power.cgroups import ROOT
-from bridge.agent.power.choice import PowerSettings
+from bridge.agent.use.cgroups import ROOT
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class AgentSettings:
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
         shares: it keeps CPU shares of jobs when the service orders some.
+        cpus: the CPUs of a node; 0: those that this process may use.
+        extensions: by the name of an extension: its settings.
     """
 
     service: str
@@ -29,6 +32,7 @@ class AgentSettings:
     socket: Path
     name: str = ""
     job_folders: Path = FOLDER
-    power: PowerSettings = field(default_factory=PowerSettings)
     shares: bool = True
     cgroups: Path = ROOT
+    cpus: float = 0.0
+    extensions: Mapping[str, Any] = field(default_factory=dict)

@@ -9,10 +9,11 @@ import typer
 from bridge.agent.daemon import check_nodes, serve
 from bridge.agent.job_folders import FOLDER
 from bridge.agent.launchers import own_host
-from bridge.agent.power.cgroups import ROOT
-from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.agent.privileges import drop_capabilities, raise_priority
 from bridge.agent.settings import AgentSettings
+from bridge.agent.use.cgroups import ROOT
+from bridge.extensions.power.on_nodes.choice import NAME as POWER
+from bridge.extensions.power.on_nodes.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.service.logs import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
@@ -74,15 +75,24 @@ def agent(  # noqa: PLR0917 - options, by name
     or Ctrl-C; a small process then keeps jobs apart that share the node.
     """
     nodes = check_nodes(node or [own_host()])
-    power = PowerSettings(
-        sensors_from(power_sensors), sysfs, power_rest, model_from(power_model), power_cpus
-    )
+    power = PowerSettings(sensors_from(power_sensors), sysfs, power_rest, model_from(power_model))
     socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     start_logging(log_level, "text")
     raise_priority()
     drop_capabilities()
     serve(
         AgentSettings(
-            service, ca, cert, key, nodes, socket, name, job_folders, power, shares, cgroups
+            service,
+            ca,
+            cert,
+            key,
+            nodes,
+            socket,
+            name,
+            job_folders,
+            shares,
+            cgroups,
+            power_cpus,
+            extensions={POWER: power},
         )
     )

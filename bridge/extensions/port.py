@@ -6,7 +6,7 @@ Further pages: `service_port.py` for the service, `operators_port.py` for operat
 An extension is an entry point of the group `schedbridge.extensions`, with the extension's name:
 
     [project.entry-points."schedbridge.extensions"]
-    power = "bridge.extensions.power:EXTENSION"
+    power = "bridge.extensions.power.extension:EXTENSION"
 
     EXTENSION = Extension("power", stages=Face("bridge.extensions.power.stages:PowerStages"), ...)
 

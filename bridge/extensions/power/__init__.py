@@ -1,30 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Electric power: the upper bound of system power, and nodes that are powered down and up.
+"""Electric power: measured, and within bounds; nodes that are powered down and up.
 
-`EXTENSION` is what the entry point names. Imports the port, and each face what it serves: only
-those of the wire, of agents and of the memory import rpc. Start with `README.md`, then `stages.py`.
+Entry points name `extension.py`, and the part of agents in `on_nodes/`, for which nothing is
+imported here. Imports the port, planning and the model; only what serves the wire, operators,
+agents and the memory imports rpc. Start with `README.md`, then `stages.py`.
 """
-
-from typing import Final
-
-from bridge.extensions.port import Extension, Face
-from bridge.extensions.power.changes import PowerChanges
-from bridge.extensions.power.columns import NAME, PowerSaving
-from bridge.model.rules.power import PowerRules
-
-EXTENSION: Final = Extension(
-    NAME,
-    after=("elastic", "topology", "sharing"),
-    nodes=PowerSaving,
-    plan=PowerChanges,
-    site=PowerRules,
-    stages=Face("bridge.extensions.power.stages:PowerStages"),
-    check=Face("bridge.extensions.power.check:PowerCheck"),
-    rules=Face("bridge.extensions.power.section:PowerSiteRules"),
-    agents=Face("bridge.extensions.power.power_use:PowerReaders"),
-    memory=Face("bridge.extensions.power.memory:PowerMemories"),
-    service=Face("bridge.extensions.power.service_part:PowerParts"),
-    methods=Face("bridge.extensions.power.operators.methods:PowerMethods"),
-    gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
-    wire=Face("bridge.extensions.power.wire:PowerWire"),
-)

@@ -33,6 +33,13 @@ class Noting(NodeService):
     def take(self, order):
         self.calls.append(order.WhichOneof("order"))
 
+    def measure(self, use):
+        self.calls.append("measure")
+        use.nodes[0].watts += 1
+
+    def differs(self, before, now):
+        return before.nodes[0].watts != now.nodes[0].watts
+
     def stop(self):
         self.calls.append("stop")
 
@@ -44,7 +51,7 @@ class Failing(Noting):
     def made(cls, settings, processes, send):
         return cls({})
 
-    start = connected = take = stop = None
+    start = connected = take = measure = differs = stop = None
 
 
 class Unmade(NodeService):
@@ -80,10 +87,16 @@ def test_each_is_told_and_one_that_fails_stops_no_other(settings, monkeypatch, c
     found.start()
     found.connected()
     found.take(pb.AgentOrder(shares=pb.Shares(sequence=1)))
+    use = pb.Use(nodes=[pb.NodePower(node="n1")])
+    before = pb.Use.FromString(use.SerializeToString())
+    found.measure(use)
+    assert use.nodes[0].watts == 2
+    assert found.differs(before, use)
+    assert not found.differs(use, use)
     found.stop()
     assert list(found._services) == ["a", "b", "c"]
     for name in ("a", "c"):
-        assert found._services[name].calls == ["start", "connected", "shares", "stop"]
+        assert found._services[name].calls == ["start", "connected", "shares", "measure", "stop"]
     for text in (
         "the extension d does nothing on this node", "the extension b has failed on this node",
         "it must be derived from bridge.agent.node_services.NodeService", "'f' = missing:X",

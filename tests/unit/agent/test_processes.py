@@ -12,9 +12,9 @@ import pytest
 
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.pages import BYTES, MAGIC, Pages
-from bridge.agent.power.process_use import ProcessUse
 from bridge.agent.processes import Processes, is_slurms
 from bridge.agent.progress import ProgressFiles
+from bridge.agent.use.process_use import ProcessUse
 from tests.unit.agent.made_up import in_job, make_folders, make_process
 
 OF_7 = "A=b\0SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0"

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.agent.power.choice import PowerSettings
-from bridge.agent.power.meter import PROGRESS_S, AgentMeter
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles, parse
+from bridge.agent.use.meter import PROGRESS_S, AgentMeter
 from bridge.extensions.sharing.job_readings import JobReadings
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.unit.agent.made_up import in_job, make_folders, make_process
@@ -164,7 +163,7 @@ def test_the_agent_sends_it_and_the_service_takes_the_least(tmp_path):
     job.mkdir(parents=True)
     (job / "cpuacct.usage").write_text("1000000000")
     meter = AgentMeter(
-        ("n1",), PowerSettings(), Processes(tmp_path / "proc"), root,
+        ("n1",), Processes(tmp_path / "proc"), root,
         clock=lambda: now[0], progress=lambda: told,
     )  # fmt: skip
     (tmp_path / "proc").mkdir()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.power.job_use import JobUse
 from bridge.agent.processes import Processes
+from bridge.agent.use.job_use import JobUse
 from bridge.extensions.sharing.on_nodes.keeper import ShareKeeper
 from bridge.extensions.sharing.on_nodes.record import ShareRecord
 from bridge.extensions.sharing.on_nodes.wanted import Share

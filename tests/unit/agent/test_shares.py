@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import Processes
+from bridge.agent.use.cgroups import NodeCgroups
 from bridge.extensions.sharing.on_nodes.cgroup_v1 import CgroupV1, own_name, shares_of
 from bridge.extensions.sharing.on_nodes.guardian import take_over
 from bridge.extensions.sharing.on_nodes.keeper import ABSENT_S, ShareKeeper

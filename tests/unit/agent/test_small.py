@@ -16,12 +16,17 @@ UNWANTED = ("numpy", "pydantic", "prometheus_client", "bridge.planning", "bridge
 
 
 def test_the_agent_loads_nothing_of_the_service_that_is_large():
-    code = "import sys, bridge.cli.agent; print(*sys.modules)"
+    """With the parts that extensions have in it."""
+    code = (
+        "import sys, bridge.cli.agent; from importlib.metadata import entry_points;"
+        "[point.load() for point in entry_points(group='schedbridge.agents')]; print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )  # fmt: skip
     loaded = done.stdout.split()
     assert "grpc" in loaded
+    assert "bridge.extensions.power.on_nodes.node_service" in loaded
     assert [name for name in UNWANTED if name in loaded] == []
 
 

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import is_slurms
+from bridge.agent.use.cgroups import NodeCgroups
 from bridge.extensions.sharing.on_nodes import method
 from bridge.extensions.sharing.on_nodes.method import (
     PERIOD_US,

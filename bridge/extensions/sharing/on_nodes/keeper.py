@@ -24,8 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.cgroups import ROOT, NodeCgroups, usable_cpus
 from bridge.agent.processes import Processes
+from bridge.agent.use.cgroups import ROOT, NodeCgroups, usable_cpus
 from bridge.extensions.sharing.on_nodes.cgroup_v1 import CgroupV1, own_name
 from bridge.extensions.sharing.on_nodes.cgroup_v2 import CgroupV2
 from bridge.extensions.sharing.on_nodes.method import Method

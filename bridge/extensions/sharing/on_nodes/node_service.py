@@ -19,7 +19,7 @@ class ShareService(NodeService):
         self._send = send
         record = settings.socket.parent / "shares.json"
         self._thread = ShareThread(
-            settings.nodes, record, processes, root=settings.cgroups, cpus=settings.power.cpus,
+            settings.nodes, record, processes, root=settings.cgroups, cpus=settings.cpus,
             folders=settings.job_folders, changed=self._changed,
         )  # fmt: skip
         self.hello = {"takes_shares": True}

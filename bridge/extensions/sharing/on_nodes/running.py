@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bridge.agent.job_folders import FOLDER
-from bridge.agent.power.cgroups import ROOT
 from bridge.agent.processes import Processes
+from bridge.agent.use.cgroups import ROOT
 from bridge.extensions.sharing.on_nodes.keeper import LOOK_S, ShareInForce, ShareKeeper
 from bridge.extensions.sharing.on_nodes.record import ShareRecord
 from bridge.extensions.sharing.on_nodes.wanted import Share

@@ -59,7 +59,7 @@ StartCommand = Callable[[Sequence[str]], StartedCommand]
 
 
 class SlurmEnergy:
-    """`CurrentWatts` of a node; a `bridge.agent.power.sensor.Sensor`."""
+    """`CurrentWatts` of a node; a `bridge.extensions.power.on_nodes.sensor.Sensor`."""
 
     def __init__(
         self, node: str, start: StartCommand = _Command, clock: Callable[[], float] = time.monotonic

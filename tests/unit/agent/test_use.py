@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs use, from made-up trees of cgroups and processes; and the message made of it."""
 
-import itertools
 import os
 
 import pytest
 
-from bridge.agent.power.batches import APART_S, MAX, Batches
-from bridge.agent.power.cgroups import NodeCgroups, usable_cpus
-from bridge.agent.power.choice import PowerSettings
-from bridge.agent.power.job_use import PROCESSES_S, JobUse
-from bridge.agent.power.meter import AgentMeter
-from bridge.agent.power.process_use import LOOKS, ProcessUse
 from bridge.agent.processes import Processes
+from bridge.agent.use.batches import APART_S, MAX, Batches
+from bridge.agent.use.cgroups import NodeCgroups, usable_cpus
+from bridge.agent.use.job_use import PROCESSES_S, JobUse
+from bridge.agent.use.meter import AgentMeter
+from bridge.agent.use.process_use import LOOKS, ProcessUse
+from bridge.extensions.power.on_nodes.node_service import differs
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.unit.agent.made_up import make_folders, make_process
 
@@ -134,9 +133,8 @@ def test_a_job_that_is_swapped_out_waits_for_memory(cgroups, tmp_path):
 
 
 def test_a_machine_that_swaps_waits_for_memory(tmp_path):
-    now, settings = [0.0], PowerSettings(("model",), cpus=4)
-    meter = AgentMeter(["n1"], settings, Processes(tmp_path), tmp_path, clock=lambda: now[0],
-                  proc=tmp_path)  # fmt: skip
+    now = [0.0]
+    meter = AgentMeter(["n1"], Processes(tmp_path), tmp_path, clock=lambda: now[0], proc=tmp_path)
     pages = 16 * MIB // os.sysconf("SC_PAGE_SIZE")
     waits = []
     for swapped in (None, "nr_free 7\npswpin 9", 0, pages - 1, pages, pages, pages):
@@ -245,51 +243,12 @@ def test_several_nodes_of_a_machine_without_cgroups(proc, tmp_path):
     assert set(found["n1"].jobs) == {"8"}
 
 
-# ------------------------------------------------------------------ the message
-
-
-def test_the_message_names_the_source_of_each_value(tmp_path):
-    cgroups, sys = V1(tmp_path / "cgroup"), tmp_path / "sys"
-    now = [10.0]
-    settings = PowerSettings(("pm_counters", "model"), sys=sys, cpus=4)
-    meter = AgentMeter(["n1"], settings, Processes(tmp_path), cgroups.root, clock=lambda: now[0])
-    cgroups.total(0)
-    cgroups.job(7, 0, 64)
-    (node,) = meter.read().nodes
-    assert not node.HasField("watts")
-    assert not node.HasField("busy_cpus")
-    meter.state_model("n1", 71, 250)
-    meter.state_model("n9", 1, 2)
-    now[0] += 1
-    cgroups.total(2)
-    cgroups.job(7, 1.5, 65)
-    message = meter.read()
-    (node,), (job,) = message.nodes, message.jobs
-    assert (node.node, node.source, node.watts) == ("n1", "model", pytest.approx(160.5))
-    assert (node.busy_cpus, node.cpus) == (pytest.approx(2), 4)
-    assert (job.job, job.node, job.cpus, job.memory_mib) == ("7", "n1", pytest.approx(1.5), 65)
-    write(sys / "cray" / "pm_counters" / "power", "92 W")
-    (node,) = meter.read().nodes
-    assert (node.source, node.watts) == ("pm_counters", 92)
-
-
-def test_what_the_agents_own_options_state_wins(tmp_path):
-    settings = PowerSettings(("model",), model=(10, 20), cpus=1)
-    meter = AgentMeter(
-        ["n1"], settings, Processes(tmp_path), V1(tmp_path).root, clock=itertools.count().__next__
-    )
-    V1(tmp_path).total(0)
-    meter.read()
-    meter.state_model("n1", 71, 250)
-    assert meter.read().nodes[0].watts == 10
-
-
 # ------------------------------------------------------------------ messages
 
 
 def sent(*powers, batches=None):
     """Numbers of readings in each message, and seconds between them, one reading a second."""
-    batches, found = batches or Batches(), []
+    batches, found = batches or Batches(differs), []
     for second, watts in enumerate(powers):
         use = pb.Use()
         node = use.nodes.add(node="n1")
@@ -314,7 +273,7 @@ def test_a_large_change_is_sent_soon(change):
 
 
 def test_after_another_service_came_the_first_reading_is_sent_at_once():
-    batches = Batches()
+    batches = Batches(differs)
     sent(100, 100, batches=batches)
     batches.forget()
     assert sent(100, batches=batches) == [(0, [0])]

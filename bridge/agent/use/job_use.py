@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.cgroups import ROOT, CgroupUse, NodeCgroups
-from bridge.agent.power.process_use import ProcessUse, ReadUse
-from bridge.agent.power.swap import Swapping
 from bridge.agent.processes import Processes
+from bridge.agent.use.cgroups import ROOT, CgroupUse, NodeCgroups
+from bridge.agent.use.process_use import ProcessUse, ReadUse
+from bridge.agent.use.swap import Swapping
 
 PROCESSES_S: Final = 5.0
 

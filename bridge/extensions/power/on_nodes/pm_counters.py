@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.sensor import whole_number
+from bridge.agent.use.numbers import whole_number
 
 STILL_S: Final = 5.0
 
 
 class PmCounters:
-    """The file `power`; a `bridge.agent.power.sensor.Sensor`."""
+    """The file `power`; a `bridge.extensions.power.on_nodes.sensor.Sensor`."""
 
     name = "pm_counters"
 

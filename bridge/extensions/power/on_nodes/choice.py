@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.model import NodeLoad, PowerModel
-from bridge.agent.power.pm_counters import PmCounters
-from bridge.agent.power.rapl import Rapl
-from bridge.agent.power.sensor import Sensor
-from bridge.agent.power.slurm_energy import SlurmEnergy
 from bridge.errors import ConfigError
+from bridge.extensions.power.on_nodes.model import NodeLoad, PowerModel
+from bridge.extensions.power.on_nodes.pm_counters import PmCounters
+from bridge.extensions.power.on_nodes.rapl import Rapl
+from bridge.extensions.power.on_nodes.sensor import Sensor
+from bridge.extensions.power.on_nodes.slurm_energy import SlurmEnergy
 
+NAME: Final = "power"
+"""Of the extension; under it, `AgentSettings.extensions` has `PowerSettings`."""
 ORDER: Final = ("rapl", "pm_counters", "slurm", "model")
 OF_MACHINE: Final = frozenset({"rapl", "pm_counters"})
 MAX_REQUESTED: Final = 8
@@ -33,14 +35,12 @@ class PowerSettings:
         sensors: names from `ORDER`, the first one tried first; empty: nothing is measured.
         rest_w: power that RAPL does not measure, W.
         model: idle and maximum power of the node, W; None: as the service states them.
-        cpus: the CPUs of the node; 0: those that this process may use.
     """
 
     sensors: tuple[str, ...] = ORDER
     sys: Path = Path("/sys")
     rest_w: float = 0.0
     model: tuple[float, float] | None = None
-    cpus: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.sensor import whole_number
+from bridge.agent.use.numbers import whole_number
 
 WINDOW_S: Final = 10.0
 MIN_BYTES: Final = 16 << 20

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.sensor import whole_number
-from bridge.agent.power.swap import swapped_v1, swapped_v2
+from bridge.agent.use.numbers import whole_number
+from bridge.agent.use.swap import swapped_v1, swapped_v2
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _JOB: Final = re.compile(r"job_([0-9]+)")

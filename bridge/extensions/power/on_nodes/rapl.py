@@ -17,14 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.sensor import whole_number
+from bridge.agent.use.numbers import whole_number
 
 LONGEST_S: Final = 60.0
 """A counter of 65 kJ, the smallest known, wraps around after this time at 1 kW."""
 
 
 class Rapl:
-    """The sum of packages and memory; a `bridge.agent.power.sensor.Sensor`."""
+    """The sum of packages and memory; a `bridge.extensions.power.on_nodes.sensor.Sensor`."""
 
     name = "rapl"
     age_s = 0.0

@@ -5,18 +5,24 @@ import random
 
 import pytest
 
-from bridge.agent.power.choice import (
+from bridge.errors import ConfigError
+from bridge.extensions.power.on_nodes.choice import (
     NodeSensors,
     PowerSettings,
     first_value,
     model_from,
     sensors_from,
 )
-from bridge.agent.power.model import NodeLoad, PowerModel
-from bridge.agent.power.pm_counters import STILL_S, PmCounters
-from bridge.agent.power.rapl import LONGEST_S, Rapl
-from bridge.agent.power.slurm_energy import ANSWER_S, ASK_S, GIVE_UP_S, KEPT_S, SlurmEnergy
-from bridge.errors import ConfigError
+from bridge.extensions.power.on_nodes.model import NodeLoad, PowerModel
+from bridge.extensions.power.on_nodes.pm_counters import STILL_S, PmCounters
+from bridge.extensions.power.on_nodes.rapl import LONGEST_S, Rapl
+from bridge.extensions.power.on_nodes.slurm_energy import (
+    ANSWER_S,
+    ASK_S,
+    GIVE_UP_S,
+    KEPT_S,
+    SlurmEnergy,
+)
 
 MOST_UJ = 1_000_000_000
 

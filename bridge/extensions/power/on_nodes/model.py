@@ -13,10 +13,11 @@ class NodeLoad:
     """The load of a node, as last read.
 
     Attributes:
+        cpus: of the node.
         busy_cpus: mean number of CPUs in use; None: unknown.
     """
 
-    cpus: float
+    cpus: float = 1.0
     busy_cpus: float | None = None
 
     @property
@@ -28,7 +29,7 @@ class NodeLoad:
 
 
 class PowerModel:
-    """The model; a `bridge.agent.power.sensor.Sensor`.
+    """The model; a `bridge.extensions.power.on_nodes.sensor.Sensor`.
 
     Attributes:
         bounds: idle and maximum power, W, as stated by the agent's options or by the service; None:
