@@ -31,8 +31,8 @@ from results_file import as_text
 from bridge.agent.job_folders import JobFolders
 from bridge.agent.pages import Pages
 from bridge.agent.processes import Processes
-from bridge.elastic.library import FOLDER as ELASTIC
-from bridge.elastic.mpitime import FOLDER
+from bridge.extensions.elastic.library import FOLDER as ELASTIC
+from bridge.extensions.elastic.mpitime import FOLDER
 
 LOOP = """
 #include <mpi.h>

@@ -207,7 +207,7 @@ class Leader:
         self.pending = []
         self.link = None
         if environment("TCP"):
-            from bridge.elastic.link import LauncherLink  # noqa: PLC0415 - only under `schedbridge run`
+            from bridge.extensions.elastic.link import LauncherLink  # noqa: PLC0415 - only under `schedbridge run`
 
             here = f"{socket.gethostname()}:{port_of(self.job)}"
             self.link = LauncherLink({"op": "hello", "size": size, "port": here, "role": "main"})

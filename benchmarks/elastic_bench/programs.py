@@ -17,7 +17,7 @@ SETTINGS = {
     "OMPI_MCA_mpi_yield_when_idle": "1", "TMPDIR": "/tmp",
 }  # fmt: skip
 """Settings that these MPIs need in containers."""
-_FOLDERS = {"library": "bridge/elastic/library", "examples": "examples/elastic"}
+_FOLDERS = {"library": "bridge/extensions/elastic/library", "examples": "examples/elastic"}
 
 
 def compile_examples(

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bridge.agent.processes import Processes
-from bridge.elastic.lines import MAX_LINE, Error, encode
 from bridge.errors import ConfigError
+from bridge.extensions.elastic.lines import MAX_LINE, Error, encode
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that processes of this node's jobs spend in MPI, from the pages that they write.
 
-`bridge/elastic/mpitime/page.h` has the layout. Users write the pages and may write anything:
+`bridge/extensions/elastic/mpitime/page.h` has the layout. Users write the pages and may write
+anything:
 
 Rules
     1. A page lies in the folder of its job (`bridge.agent.job_folders`). It is sought by the exact

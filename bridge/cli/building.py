@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from bridge.cli.operators.asking import console
-from bridge.elastic import library, mpitime
 from bridge.errors import ConfigError
+from bridge.extensions.elastic import library, mpitime
 
 _BESIDE = ("bridge_elastic.h", "bridge_elastic.f90")
 """Files that programs need in addition to the archive."""

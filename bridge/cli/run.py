@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from bridge.elastic.launcher.options import AGENT, Options
-from bridge.elastic.launcher.supervisor import supervise
-from bridge.elastic.lines import ENGINES
-from bridge.elastic.mpitime import LIBRARY
 from bridge.errors import ConfigError
+from bridge.extensions.elastic.launcher.options import AGENT, Options
+from bridge.extensions.elastic.launcher.supervisor import supervise
+from bridge.extensions.elastic.lines import ENGINES
+from bridge.extensions.elastic.mpitime import LIBRARY
 
 MPIS = ("pmi2", "pmix")
 """Values that are tried, in this order; the library tests which of them works."""

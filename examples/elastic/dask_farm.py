@@ -14,7 +14,7 @@ from pathlib import Path
 
 from distributed import Client, LocalCluster
 
-from bridge.elastic.program import Program
+from bridge.extensions.elastic.program import Program
 
 
 def task(number, pause_s):

@@ -19,7 +19,7 @@ from multiprocessing.managers import BaseManager
 from pathlib import Path
 from queue import Empty, Queue
 
-from bridge.elastic.program import Program
+from bridge.extensions.elastic.program import Program
 
 PROCESSES = 2
 

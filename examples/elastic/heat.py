@@ -12,7 +12,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from bridge.elastic.mpi import Elastic, move_blocks
+from bridge.extensions.elastic.mpi import Elastic, move_blocks
 
 rows, columns, steps = map(int, sys.argv[1:4])
 every = int(sys.argv[4]) if len(sys.argv) > 4 else 10

@@ -61,8 +61,8 @@ KNOWN = {
     "extensions/power/corridor/entry_log.py": "the same",
     "extensions/power/operators/power_messages.py": "the same",
     "extensions/power/power_use.py": "names Slurm's sensor",
-    "elastic/launcher/boot.py": "runs in a job of Slurm: names an option of its steps",
-    "elastic/launcher/steps.py": "the same: starts its steps",
+    "extensions/elastic/launcher/boot.py": "runs in a job of Slurm: names an option of its steps",
+    "extensions/elastic/launcher/steps.py": "the same: starts its steps",
 }
 """Files with such words, and why."""
 WORDS = re.compile(r"[Ss]lurm|sbatch|salloc|srun|scontrol|squeue|sinfo|(?<![\w-])--[a-z]{3,}")

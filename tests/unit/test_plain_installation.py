@@ -25,7 +25,7 @@ DRAWING = {
     f"bridge.lab.report.{name}" for name in ("elastic_plot", "plots", "power_plot", "promises")
 } | {f"bridge.papers.placement.training.{name}" for name in ("curve", "placement", "ppo")}
 """The modules that cannot be imported without an extra: they draw, or train."""
-IN_PROGRAMS = {"bridge.elastic.mpi"}
+IN_PROGRAMS = {"bridge.extensions.elastic.mpi"}
 """Imported by MPI programs, which bring mpi4py."""
 
 CYCLE = """

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bridge.elastic import lines
 from bridge.errors import LineError
+from bridge.extensions.elastic import lines
 from bridge.resizing.launchers import (
     ChangeResult,
     GrowOrder,

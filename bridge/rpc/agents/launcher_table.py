@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from bridge.elastic import lines
+from bridge.extensions.elastic import lines
 from bridge.resizing.launchers import ChangeResult, LauncherReport
 from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.mpi_times import MpiTimes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.integration.slurm import ROOT, Cluster
 
-LIBRARY = ROOT / "bridge" / "elastic" / "library"
+LIBRARY = ROOT / "bridge" / "extensions" / "elastic" / "library"
 EXAMPLES = ROOT / "examples" / "elastic"
 HERE = Path(__file__).parent
 COMPILERS = {"wheel": "/opt/mpich/bin/mpicc", "ompi": "mpicc.openmpi", "mpich": "mpicc.mpich"}

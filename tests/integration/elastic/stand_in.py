@@ -23,7 +23,7 @@ import threading
 import time
 from pathlib import Path
 
-from bridge.elastic.lines import (
+from bridge.extensions.elastic.lines import (
     Attach,
     Attached,
     Grow,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.launchers import BURST, LINES_S, MAX_OF_USER, LauncherSocket, LineRate
-from bridge.elastic.lines import MAX_LINE
+from bridge.extensions.elastic.lines import MAX_LINE
 
 
 class Planted:

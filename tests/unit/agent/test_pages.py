@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bridge.agent.pages import BYTES, MAGIC, Pages
 from bridge.agent.processes import Processes, read_status
-from bridge.elastic.mpitime import FOLDER
+from bridge.extensions.elastic.mpitime import FOLDER
 from tests.unit.agent.made_up import in_job, make_folders, make_process
 
 S = 1_000_000_000

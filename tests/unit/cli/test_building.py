@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bridge.cli.operators.elastic import app
-from bridge.elastic import library
 from bridge.errors import ConfigError
+from bridge.extensions.elastic import library
 
 
 def build(*words):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher as a separate process: python -m bridge.elastic.launcher FOLDER FD FD."""
+"""The launcher as a separate process: python -m bridge.extensions.elastic.launcher FOLDER FD FD."""
 
 import socket
 import sys
 from pathlib import Path
 
-from bridge.elastic.launcher.loop import Loop
-from bridge.elastic.launcher.options import Folder
+from bridge.extensions.elastic.launcher.loop import Loop
+from bridge.extensions.elastic.launcher.options import Folder
 
 
 def main() -> None:

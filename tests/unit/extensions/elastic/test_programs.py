@@ -3,10 +3,15 @@
 
 import pytest
 
-from bridge.elastic.launcher import record as r
-from bridge.elastic.launcher.programs import ProgramMachine
-from bridge.elastic.launcher.record import LauncherStage, LauncherState, from_text, to_text
-from bridge.elastic.lines import Grow, Result, Shrink, Withdraw
+from bridge.extensions.elastic.launcher import record as r
+from bridge.extensions.elastic.launcher.programs import ProgramMachine
+from bridge.extensions.elastic.launcher.record import (
+    LauncherStage,
+    LauncherState,
+    from_text,
+    to_text,
+)
+from bridge.extensions.elastic.lines import Grow, Result, Shrink, Withdraw
 
 
 class World:

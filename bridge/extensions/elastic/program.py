@@ -21,7 +21,7 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge.elastic.link import LauncherLink, env
+from bridge.extensions.elastic.link import LauncherLink, env
 
 
 @dataclass

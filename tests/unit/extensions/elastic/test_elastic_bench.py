@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge.elastic.lines import Grow, Shrink
+from bridge.extensions.elastic.lines import Grow, Shrink
 from bridge.model.job import WidthRule
-from tests.unit.elastic.test_run import started  # noqa: F401 - a fixture
+from tests.unit.extensions.elastic.test_run import started  # noqa: F401 - a fixture
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 from cluster_bench import batch  # noqa: E402

@@ -19,11 +19,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.elastic.launcher.machine import MpiLauncher
-from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.peers import AgentLink, peer_is_us
-from bridge.elastic.launcher.programs import ProgramMachine
-from bridge.elastic.launcher.record import (
+from bridge.errors import LineError
+from bridge.extensions.elastic.launcher.machine import MpiLauncher
+from bridge.extensions.elastic.launcher.options import Folder, Options
+from bridge.extensions.elastic.launcher.peers import AgentLink, peer_is_us
+from bridge.extensions.elastic.launcher.programs import ProgramMachine
+from bridge.extensions.elastic.launcher.record import (
     FROM_APPLICATION,
     Event,
     Finish,
@@ -44,9 +45,8 @@ from bridge.elastic.launcher.record import (
     load,
     save,
 )
-from bridge.elastic.launcher.steps import Steps
-from bridge.elastic.lines import Grow, Lines, Shrink, parse
-from bridge.errors import LineError
+from bridge.extensions.elastic.launcher.steps import Steps
+from bridge.extensions.elastic.lines import Grow, Lines, Shrink, parse
 
 WAIT_S: Final = 1.0
 SOON_S: Final = 0.02

@@ -10,8 +10,8 @@ Rules
        the program is started again without a test, and the engine is relaunch.
 """
 
-from bridge.elastic.launcher.core import Core
-from bridge.elastic.launcher.record import (
+from bridge.extensions.elastic.launcher.core import Core
+from bridge.extensions.elastic.launcher.record import (
     Hello,
     LauncherStage,
     Tested,

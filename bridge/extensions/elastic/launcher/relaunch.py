@@ -12,15 +12,15 @@ Rules
 
 from typing import Final
 
-from bridge.elastic.launcher.core import Core
-from bridge.elastic.launcher.record import (
+from bridge.extensions.elastic.launcher.core import Core
+from bridge.extensions.elastic.launcher.record import (
     Done,
     Hello,
     LauncherStage,
     Parked,
     Step,
 )
-from bridge.elastic.lines import Grow
+from bridge.extensions.elastic.lines import Grow
 
 STARTS: Final = 4
 """How often a step is started."""

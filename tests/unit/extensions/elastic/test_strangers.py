@@ -6,11 +6,11 @@ import socket
 
 import pytest
 
-from bridge.elastic.launcher import loop as loops
-from bridge.elastic.launcher.loop import Loop
-from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.peers import AgentLink
-from bridge.elastic.lines import VERSION, Attach, Progress
+from bridge.extensions.elastic.launcher import loop as loops
+from bridge.extensions.elastic.launcher.loop import Loop
+from bridge.extensions.elastic.launcher.options import Folder, Options
+from bridge.extensions.elastic.launcher.peers import AgentLink
+from bridge.extensions.elastic.lines import VERSION, Attach, Progress
 
 TOKEN = "t0ken"
 

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.elastic.launcher.record import (
+from bridge.extensions.elastic.launcher.record import (
     Finish,
     LauncherAction,
     LauncherStage,
@@ -16,7 +16,7 @@ from bridge.elastic.launcher.record import (
     TellAgent,
     TellApp,
 )
-from bridge.elastic.lines import Change, Grow, Result
+from bridge.extensions.elastic.lines import Change, Grow, Result
 
 KEPT: Final = 100
 """Results that are remembered, for agents that ask again."""

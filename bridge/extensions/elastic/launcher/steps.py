@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from bridge.elastic.launcher.options import PREFIX, Folder, Options, clean_environment
-from bridge.elastic.launcher.record import StartStep, StepEnded, StopStep
+from bridge.extensions.elastic.launcher.options import PREFIX, Folder, Options, clean_environment
+from bridge.extensions.elastic.launcher.record import StartStep, StepEnded, StopStep
 
 SHELL: Final = """
 step=$1 pause=$2; shift 2

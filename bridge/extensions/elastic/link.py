@@ -11,7 +11,7 @@ import socket
 import time
 from typing import Any, Final
 
-from bridge.elastic.lines import MAX_LINE
+from bridge.extensions.elastic.lines import MAX_LINE
 
 ANSWER_S: Final = 60.0
 """Maximum time for a restarted launcher to come back."""

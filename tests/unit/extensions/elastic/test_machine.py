@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.elastic.launcher import record as r
-from bridge.elastic.launcher.machine import MpiLauncher, StageLimits
-from bridge.elastic.launcher.record import LauncherStage, LauncherState, from_text, to_text
-from bridge.elastic.lines import Grow, Result, Shrink, Withdraw
+from bridge.extensions.elastic.launcher import record as r
+from bridge.extensions.elastic.launcher.machine import MpiLauncher, StageLimits
+from bridge.extensions.elastic.launcher.record import (
+    LauncherStage,
+    LauncherState,
+    from_text,
+    to_text,
+)
+from bridge.extensions.elastic.lines import Grow, Result, Shrink, Withdraw
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 

@@ -22,9 +22,9 @@ The beginning is in boot.py, rule 4 in relaunch.py.
 
 from typing import ClassVar
 
-from bridge.elastic.launcher.boot import Boot
-from bridge.elastic.launcher.core import StageLimits
-from bridge.elastic.launcher.record import (
+from bridge.extensions.elastic.launcher.boot import Boot
+from bridge.extensions.elastic.launcher.core import StageLimits
+from bridge.extensions.elastic.launcher.record import (
     Begin,
     Bye,
     Cancelled,
@@ -44,8 +44,17 @@ from bridge.elastic.launcher.record import (
     Tested,
     Tick,
 )
-from bridge.elastic.launcher.relaunch import STARTS, Relaunch
-from bridge.elastic.lines import VERSION, Attach, Bounds, Grow, Progress, Result, Shrink, Withdraw
+from bridge.extensions.elastic.launcher.relaunch import STARTS, Relaunch
+from bridge.extensions.elastic.lines import (
+    VERSION,
+    Attach,
+    Bounds,
+    Grow,
+    Progress,
+    Result,
+    Shrink,
+    Withdraw,
+)
 
 __all__ = ["MpiLauncher", "StageLimits"]
 

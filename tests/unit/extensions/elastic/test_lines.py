@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.elastic import lines
-from bridge.elastic.lines import (
+from bridge.errors import LineError, UnknownOp
+from bridge.extensions.elastic import lines
+from bridge.extensions.elastic.lines import (
     Attach,
     Attached,
     Bounds,
@@ -25,7 +26,6 @@ from bridge.elastic.lines import (
     from_agent,
     from_launcher,
 )
-from bridge.errors import LineError, UnknownOp
 
 GROW = Grow("7", ("n1", "n2", "n3"), ("n2", "n3"), 60.0)
 SHRINK = Shrink("8", ("n1",), ("n2", "n3"), 0.5)
@@ -179,6 +179,6 @@ def test_senseless_lines_raise_nothing_else(said):
 
 def test_the_room_imports_nothing_heavy():
     heavy = "{'numpy', 'grpc', 'pydantic', 'typer', 'google.protobuf', 'bridge.model'}"
-    code = f"import sys, bridge.elastic.lines; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, bridge.extensions.elastic.lines; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from bridge.elastic.launcher import steps as module
-from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.record import StartStep, StepEnded, StopStep
-from bridge.elastic.launcher.steps import SHELL, Steps
+from bridge.extensions.elastic.launcher import steps as module
+from bridge.extensions.elastic.launcher.options import Folder, Options
+from bridge.extensions.elastic.launcher.record import StartStep, StepEnded, StopStep
+from bridge.extensions.elastic.launcher.steps import SHELL, Steps
 
 
 class ShellBeginsMeanwhile(Steps):

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from bridge.elastic.launcher.options import Folder, Options
+from bridge.extensions.elastic.launcher.options import Folder, Options
 from bridge.interpreter import python
 
 PR_SET_CHILD_SUBREAPER: Final = 36
@@ -66,7 +66,7 @@ def _keep_running(folder: Folder, listeners: list[socket.socket]) -> int:
     while True:
         began_s = time.monotonic()
         child = subprocess.Popen(
-            python("-m", "bridge.elastic.launcher", str(folder.path), *map(str, fds)),
+            python("-m", "bridge.extensions.elastic.launcher", str(folder.path), *map(str, fds)),
             pass_fds=fds,
         )
         with contextlib.suppress(OSError):  # for people; a disk may be full

@@ -17,7 +17,7 @@
 
 `shared` holds data that are equal in all processes, `kept` the data of each process; both may hold
 anything that can be pickled. A leaving process ends by SystemExit at the end of the window. The
-rules are those of bridge/elastic/library/bridge_elastic.h.
+rules are those of bridge/extensions/elastic/library/bridge_elastic.h.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from bridge.elastic.link import ANSWER_S, LauncherLink, env, node, say_remotely
+from bridge.extensions.elastic.link import ANSWER_S, LauncherLink, env, node, say_remotely
 
 ACCEPT_S = "20"
 """After these the new processes are given up."""

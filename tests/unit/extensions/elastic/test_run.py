@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from bridge.cli import run as command
-from bridge.elastic.launcher.steps import CANCEL
-from bridge.elastic.lines import (
+from bridge.extensions.elastic.launcher.steps import CANCEL
+from bridge.extensions.elastic.lines import (
     Attach,
     Attached,
     Grow,
@@ -56,7 +56,7 @@ esac; done
 }
 MAIN = """
 import sys, time
-from bridge.elastic.program import Program, nodes_in_use
+from bridge.extensions.elastic.program import Program, nodes_in_use
 program = Program()
 until = time.monotonic() + 60
 while time.monotonic() < until:

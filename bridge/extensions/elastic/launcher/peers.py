@@ -10,8 +10,16 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from bridge.elastic.lines import Attach, Attached, Error, Lines, Message, encode, from_agent
 from bridge.errors import LineError, UnknownOp
+from bridge.extensions.elastic.lines import (
+    Attach,
+    Attached,
+    Error,
+    Lines,
+    Message,
+    encode,
+    from_agent,
+)
 
 RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses between attempts to reach the agent; the last one is repeated."""

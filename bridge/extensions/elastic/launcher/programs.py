@@ -18,8 +18,8 @@ Rules
 
 from typing import ClassVar
 
-from bridge.elastic.launcher.machine import MpiLauncher
-from bridge.elastic.launcher.record import (
+from bridge.extensions.elastic.launcher.machine import MpiLauncher
+from bridge.extensions.elastic.launcher.record import (
     Done,
     Hello,
     LauncherAction,
@@ -28,7 +28,7 @@ from bridge.elastic.launcher.record import (
     Step,
     StopStep,
 )
-from bridge.elastic.lines import Grow
+from bridge.extensions.elastic.lines import Grow
 
 
 class ProgramMachine(MpiLauncher):

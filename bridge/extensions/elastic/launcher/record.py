@@ -12,7 +12,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from bridge.elastic.lines import Bounds, Change, Message, Nodes, Result, as_json, change_of
+from bridge.extensions.elastic.lines import (
+    Bounds,
+    Change,
+    Message,
+    Nodes,
+    Result,
+    as_json,
+    change_of,
+)
 
 
 class LauncherStage(enum.Enum):
