@@ -4,12 +4,18 @@
 Each run writes `build/durations/SUITE.tsv` (`--suite NAME`; otherwise `part.tsv`): a line per test
 with its CPU time and its time, most CPU time first. CPU time includes child processes that have
 ended, and is much the same on a loaded machine. A run with `--suite` also prints the slowest fifty,
-and those over 5 s whose docstring has no sentence "Slow: ...". Every run ends with the tests that
-were run twice, and how they failed at first.
+and those that took more than 5 s themselves, without fixtures, whose docstring has no sentence
+"Slow: ...": of CPU time, or else waiting. Every run ends with the tests that were run twice, and
+how they failed at first.
+
+`--max-silent-cpu 15` makes a run fail in which a test took that much CPU time and does not say why:
+three times what is printed, as slower and busy machines need more. How long a test waited fails no
+run: that depends on what else the machine does.
 
 With xdist the workers measure, and the controller collects.
 """
 
+import math
 import resource
 import time
 from collections.abc import Iterator
@@ -34,6 +40,9 @@ class Duration:
 
     time_s: float = 0.0
     cpu_s: float = 0.0
+    own_cpu_s: float = 0.0
+    """Without fixtures, of its longest run; as the next."""
+    own_time_s: float = 0.0
     is_explained: bool = False
     runs: int = 1
     failed_at_first: str = ""
@@ -64,6 +73,7 @@ class Collecting:
 
     def __init__(self, config: pytest.Config) -> None:
         self.suite: str | None = config.getoption("suite", None)
+        self.max_silent_cpu_s: float = config.getoption("max_silent_cpu", math.inf)
         self.folder = config.rootpath / "build" / "durations"
         self.tests: dict[str, Duration] = {}
 
@@ -71,7 +81,11 @@ class Collecting:
         """A test makes three reports; a worker that died makes one without times."""
         test = self.tests.setdefault(report.nodeid, Duration())
         test.time_s += report.duration
-        test.cpu_s += getattr(report, "cpu_s", 0.0)
+        cpu_s = getattr(report, "cpu_s", 0.0)
+        test.cpu_s += cpu_s
+        if report.when == "call":
+            test.own_cpu_s = max(test.own_cpu_s, cpu_s)
+            test.own_time_s = max(test.own_time_s, report.duration)
         test.is_explained |= getattr(report, "is_explained", False)
         if report.outcome == "rerun":
             test.runs += 1
@@ -80,6 +94,21 @@ class Collecting:
     def slowest(self) -> list[tuple[str, Duration]]:
         """All tests, most CPU time first."""
         return sorted(self.tests.items(), key=lambda named: -named[1].cpu_s)
+
+    def refused(self) -> list[str]:
+        """A line for each test that takes too long and does not say why."""
+        return [
+            f"{name}: {test.own_cpu_s:.0f} s of CPU time: make it faster, or say why in its"
+            ' docstring: "Slow: ..."'
+            for name, test in self.slowest()
+            if test.own_cpu_s > self.max_silent_cpu_s and not test.is_explained
+        ]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Makes a run fail that would pass."""
+        if session.exitstatus == pytest.ExitCode.OK and self.refused():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Writes the file and prints what is to be read."""
@@ -91,6 +120,8 @@ class Collecting:
         path.write_text("cpu_s\ttime_s\truns\ttest\n" + "".join(lines))
         if self.suite:
             self._print_slowest(terminalreporter, path)
+        for line in self.refused():
+            terminalreporter.write_line(line, red=True)
         twice = {name: test for name, test in self.tests.items() if test.runs > 1}
         for name, test in twice.items():
             terminalreporter.section(f"{name} failed at first")
@@ -103,15 +134,22 @@ class Collecting:
         for name, test in self.slowest()[:PRINTED]:
             out.write_line(f"{test.cpu_s:8.2f} s of CPU {test.time_s:8.2f} s  {name}")
         out.write_line(f"all: {path}")
-        silent = [n for n, t in self.slowest() if t.cpu_s > SLOW_S and not t.is_explained]
-        out.write_line(f"over {SLOW_S:g} s without a reason: {', '.join(silent) or 'none'}")
+        silent = [(name, test) for name, test in self.slowest() if not test.is_explained]
+        busy = [name for name, test in silent if test.own_cpu_s > SLOW_S]
+        waited = [name for name, test in silent if test.own_cpu_s <= SLOW_S < test.own_time_s]
+        out.write_line(f"over {SLOW_S:g} s of CPU without a reason: {', '.join(busy) or 'none'}")
+        out.write_line(f"else over {SLOW_S:g} s without a reason: {', '.join(waited) or 'none'}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--suite`."""
+    """`--suite` and `--max-silent-cpu`."""
     parser.addoption(
         "--suite", metavar="NAME", help="write build/durations/NAME.tsv, print slowest"
     )
+    parser.addoption(
+        "--max-silent-cpu", metavar="SECONDS", type=float, default=math.inf,
+        help="fail if a test takes more CPU time, and its docstring does not say why",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:

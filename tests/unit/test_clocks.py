@@ -72,17 +72,27 @@ def is_time(given: ast.AST) -> bool:
     return name.isupper() or name.endswith(("_s", "timeout"))
 
 
-def lines_of(tree: ast.AST) -> set[int]:
+@cache
+def lines_of(tree: ast.AST) -> frozenset[int]:
     """The lines that read a clock or wait."""
-    return {node.lineno for node in ast.walk(tree) if reads_a_clock(node) or waits(node)}
+    return frozenset(node.lineno for node in ast.walk(tree) if reads_a_clock(node) or waits(node))
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, str, ast.ImportFrom]]:
-    """What comes from other files of tests: as what, and from where."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for name in node.names:
-                yield name.asname or name.name, f"{node.module}.{name.name}", node
+@cache
+def imported(tree: ast.AST) -> list[tuple[str, str, ast.ImportFrom]]:
+    """What comes from other modules: as what, and from where."""
+    return [
+        (name.asname or name.name, f"{node.module}.{name.name}", node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for name in node.names
+    ]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A file of tests."""
+    return ast.parse(path.read_text())
 
 
 @cache
@@ -91,14 +101,16 @@ def waiting_names(module: str) -> frozenset[str]:
     path = ROOT / f"{module.replace('.', '/')}.py"
     if not module.startswith("tests.") or not path.exists():
         return frozenset()
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
+    offered = {node.name: node for node in tree.body if getattr(node, "name", None)}
+    waiting = {name for name, node in offered.items() if lines_of(node)}
+    waiting |= {name for name, whole, _ in imported(tree) if is_waiting(whole)}
+    if not waiting:
+        return frozenset()
     calls = {
         name: {name_of(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
-        for node in tree.body
-        if (name := getattr(node, "name", None))
+        for name, node in offered.items()
     }
-    waiting = {node.name for node in tree.body if getattr(node, "name", None) and lines_of(node)}
-    waiting |= {name for name, whole, _ in imported(tree) if is_waiting(whole)}
     while more := {name for name in calls if calls[name] & waiting} - waiting:
         waiting |= more
     return frozenset(waiting)
@@ -110,11 +122,10 @@ def is_waiting(whole: str) -> bool:
     return name in waiting_names(module)
 
 
-def found(text: str) -> list[int]:
+def found(tree: ast.Module) -> list[int]:
     """The lines of a program that read a clock or wait, or import what does."""
-    tree = ast.parse(text)
     through_others = {node.lineno for _, whole, node in imported(tree) if is_waiting(whole)}
-    return sorted(lines_of(tree) | through_others)
+    return sorted(set().union(through_others, *map(lines_of, tree.body)))
 
 
 def files() -> Iterator[Path]:
@@ -126,8 +137,9 @@ def files() -> Iterator[Path]:
 
 
 def test_only_named_files_read_clocks() -> None:
+    """Slow: parses every test."""
     own = Path(__file__).resolve()
-    lines = {str(p.relative_to(ROOT)): found(p.read_text()) for p in files() if p != own}
+    lines = {str(p.relative_to(ROOT)): found(parsed(p)) for p in files() if p != own}
     assert {file: where for file, where in lines.items() if where and file not in MAY_READ} == {}
     assert [file for file in MAY_READ if not lines.get(file)] == [], "need not be listed any more"
 
@@ -146,7 +158,7 @@ def test_only_named_files_read_clocks() -> None:
     ]
 )  # fmt: skip
 def test_what_reads_a_clock_is_found(line: str) -> None:
-    assert found(f"async def test():\n    {line}") == [2]
+    assert found(ast.parse(f"async def test():\n    {line}")) == [2]
 
 
 @each(
@@ -159,7 +171,7 @@ def test_what_reads_a_clock_is_found(line: str) -> None:
     ]
 )  # fmt: skip
 def test_what_reads_none_is_not(line: str) -> None:
-    assert found(f"async def test():\n    {line}") == []
+    assert found(ast.parse(f"async def test():\n    {line}")) == []
 
 
 def test_waits_are_followed_through_helpers() -> None:

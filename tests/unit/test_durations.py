@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MAX_ITEMS = 8000
 TESTS = '''
 import subprocess, sys, time
 import pytest
@@ -28,8 +29,14 @@ def test_busier():
     """Slow: it is what is measured."""
     busy(1.2)
 
+@pytest.fixture
+def made():
+    busy(0.6)
+
+def test_fixture(made): ...
+
 def test_waits():
-    time.sleep(0.01)
+    time.sleep(0.6)
 
 runs = []
 
@@ -40,10 +47,10 @@ def test_by_chance():
 '''
 
 
-def run(folder: Path, *options: str) -> str:
+def run(folder: Path, *options: str, code: int = 0) -> str:
     (folder / "test_some.py").write_text(TESTS)
     for name in ("one", "two"):  # folders with hooks of their own
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
         (folder / name / "conftest.py").write_text("")
         (folder / name / f"test_{name}.py").write_text("def test(): ...")
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -52,8 +59,9 @@ def run(folder: Path, *options: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, *options, "."],
         cwd=folder, env=os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"},
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
@@ -65,15 +73,19 @@ def test_the_file_and_the_lists(tmp_path, workers):
     assert head == "cpu_s\ttime_s\truns\ttest"
     named = {row[3].split("::")[1]: row for row in (line.split("\t") for line in rows)}
     named.pop("test")
-    assert [row.split("::")[1] for row in rows[:2]] == ["test_busier", "test_busy"]
+    assert rows[0].endswith("::test_busier")
     assert float(named["test_busier"][0]) >= 1.2
     assert float(named["test_busy"][0]) >= 0.6
     assert float(named["test_waits"][0]) < 0.5
     assert {name: row[2] for name, row in named.items()} == {
-        "test_busy": "1", "test_busier": "1", "test_waits": "1", "test_by_chance": "2",
+        "test_busy": "1", "test_busier": "1", "test_fixture": "1", "test_waits": "1",
+        "test_by_chance": "2",
     }  # fmt: skip
-    assert "slowest 50 of 6 tests" in out
-    assert "over 0.5 s without a reason: test_some.py::test_busy\n" in out
+    assert "slowest 50 of 7 tests" in out
+    assert "\nover 0.5 s of CPU without a reason: test_some.py::test_busy\n" in out
+    _, waited = out.split("else over 0.5 s without a reason: ")
+    assert "test_some.py::test_waits" in waited.partition("\n")[0]
+    assert "test_busier" not in waited.partition("\n")[0]
     assert "run twice: test_some.py::test_by_chance\n" in out
     _, first, after = out.partition("test_some.py::test_by_chance failed at first")
     assert first
@@ -84,4 +96,20 @@ def test_a_part_prints_no_more_than_what_was_run_twice(tmp_path):
     out = run(tmp_path, "-k", "not chance")
     assert "run twice: none\n" in out
     assert "slowest" not in out
-    assert (tmp_path / "build" / "durations" / "part.tsv").read_text().count("\n") == 6
+    assert (tmp_path / "build" / "durations" / "part.tsv").read_text().count("\n") == 7
+
+
+def test_who_does_not_say_why_fails_the_run(tmp_path):
+    """Slow: starts pytest with workers, and without any."""
+    for workers in ([], ["-n", "2"]):
+        out = run(tmp_path, "--max-silent-cpu", "0.5", *workers, code=1)
+        assert "test_some.py::test_busy: 1 s of CPU time: make it faster, or say why" in out
+        assert "test_busier: " not in out
+        assert "test_fixture: " not in out
+        assert "failed" not in out.splitlines()[-1]
+    run(tmp_path, "--max-silent-cpu", "30")
+
+
+def test_the_suite_is_small(request):
+    """Seeds, presets and tables are loops inside a test (`@each`): an item of pytest costs more."""
+    assert len(request.session.items) < MAX_ITEMS
