@@ -7,7 +7,7 @@ the time in which writing stages, while they do not compute, keep the disk busy 
 all).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -179,10 +179,18 @@ def errors(
     )
 
 
-def left_out(profiles: Mapping[str, Profile], pairs: Sequence[Measured]) -> NDArray[np.float64]:
-    """The same, each pair of applications predicted by a model fitted to the other pairs."""
-    found = np.zeros(len(pairs))
-    for host, guest in product(profiles, profiles):
+def left_out(
+    profiles: Mapping[str, Profile],
+    pairs: Sequence[Measured],
+    of: Iterable[tuple[str, str]] | None = None,
+) -> NDArray[np.float64]:
+    """The same, each pair of applications predicted by a model fitted to the other pairs.
+
+    Args:
+        of: only these pairs of host and guest; of all others it is NaN.
+    """
+    found = np.full(len(pairs), np.nan)
+    for host, guest in product(profiles, profiles) if of is None else of:
         own = np.array([pair.host == host and pair.guest == guest for pair in pairs])
         if own.any():
             rest = [pair for pair, mine in zip(pairs, own, strict=True) if not mine]

@@ -33,8 +33,9 @@ def storm(seed, preset="easy", n_faults=40, share=0.3):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@each(seed=seeds(8, whole=20))
+@each(seed=seeds(5, whole=20))
 def test_nothing_is_lost_and_nothing_is_held_twice(seed, preset):
+    """Slow: simulates a storm for each seed."""
     if seed > 1 and quick(preset) is not PRESETS[preset]:
         pytest.skip("a storm under a solver takes seconds: few of them")
     outcome, saboteur = storm(seed, preset)

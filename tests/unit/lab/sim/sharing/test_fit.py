@@ -45,6 +45,7 @@ def test_parameters_of_exact_measurements_are_found() -> None:
 
 
 def test_no_interference_is_found_where_there_is_none() -> None:
+    """Slow: fits the model for each part of the disk."""
     measured = made(np.zeros(7))
     found = fit.fit(PROFILES, measured)
     products = np.outer(found[3:6], found[:3])
@@ -53,17 +54,20 @@ def test_no_interference_is_found_where_there_is_none() -> None:
 
 
 def test_a_pair_that_is_unlike_all_others_has_the_larger_error_when_left_out() -> None:
-    """Slow: the model is fitted again without each of the pairs."""
+    """Slow: the model is fitted again without that pair, and without another one."""
     measured = made(TRUE)
     odd = [
         fit.Measured(m.host, m.guest, m.setting, m.slowdown * 1.5, m.guest_cpu)
         if (m.host, m.guest) == ("steps", "busy") else m
         for m in measured
     ]  # fmt: skip
-    own = np.array([(m.host, m.guest) == ("steps", "busy") for m in odd])
-    errors = np.abs(fit.left_out(PROFILES, odd))
+    tried = [("steps", "busy"), ("busy", "writes")]
+    own, other = (np.array([(m.host, m.guest) == pair for m in odd]) for pair in tried)
+    errors = np.abs(fit.left_out(PROFILES, odd, tried))
+    assert (np.isfinite(errors) == own | other).all()
     fitted = np.abs(fit.errors(PROFILES, odd, fit.fit(PROFILES, odd)))
     assert errors[own].min() > 0.3 > fitted[own].max()
+    assert errors[other].max() < errors[own].min()
 
 
 def test_the_model_can_be_read_again() -> None:
