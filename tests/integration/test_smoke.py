@@ -81,6 +81,7 @@ def the_bridge_decides(cluster: Cluster) -> None:
 
 
 def test_jobs_start_when_they_were_announced_or_before(site: Cluster) -> None:
+    """Slow: real jobs run one after the other."""
     blocker = blocked(site)
     jobs = [site.sbatch("-N2", "--exclusive", "-t1", run="true") for _ in range(3)]
     starts = [announced_s(site, job) for job in jobs]
@@ -122,6 +123,7 @@ def test_what_nobody_could_run_is_refused_in_words(site: Cluster) -> None:
 
 
 def test_limits_of_two_accounts_are_kept(site: Cluster) -> None:
+    """Slow: real jobs of two accounts run one after the other."""
     jobs = {}
     for user, account, cpus in (("alice", "small", 2), ("bob", "smaller", 1)):
         site.root("sacctmgr", "-i", "add", "account", account, f"GrpTRES=cpu={cpus}")
@@ -172,6 +174,7 @@ def test_a_reservation_is_planned_around_and_in(site: Cluster) -> None:
 
 
 def test_each_daemon_is_restarted_and_nothing_is_lost(site: Cluster) -> None:
+    """Slow: restarts real daemons, and waits until each is back."""
     running = site.sbatch("-n1", "-wn1", "-t10", run=LONG)
     site.wait_state(running, "RUNNING")
     waiting = site.sbatch(*WHOLE, "-t1", run="true")
@@ -187,6 +190,7 @@ def test_each_daemon_is_restarted_and_nothing_is_lost(site: Cluster) -> None:
 
 
 def test_slurm_goes_on_alone_while_the_service_is_gone(site: Cluster) -> None:
+    """Slow: waits until Slurm's own backfill takes over."""
     before = fallbacks(site)
     site.script("kill", "service")
     jobs = [site.sbatch("-n1", "-t1", run="true") for _ in range(3)]
@@ -199,6 +203,7 @@ def test_slurm_goes_on_alone_while_the_service_is_gone(site: Cluster) -> None:
 
 
 def test_nodes_are_powered_down_and_come_back_for_a_job(site: Cluster) -> None:
+    """Slow: waits until nodes are idle long enough to be powered down."""
     machines = Machines(site)
     try:
         site.root("schedbridge", "power", "corridor", "--upper", "100W", "--for", "1h")
@@ -215,6 +220,7 @@ def test_nodes_are_powered_down_and_come_back_for_a_job(site: Cluster) -> None:
 
 
 def test_a_running_job_grows_and_shrinks(decider: Decider) -> None:
+    """Slow: a real job grows and shrinks."""
     job = malleable(decider, "n1", "-wn1")
     decider.resized(job, "n[1-3]")
     decider.resized(job, "n[1-2]")
@@ -222,6 +228,7 @@ def test_a_running_job_grows_and_shrinks(decider: Decider) -> None:
 
 
 def test_a_guest_is_bound_beside_its_host_and_leaves_no_trace(decider: Decider) -> None:
+    """Slow: waits until a real guest has run beside its host."""
     cluster = decider.cluster
 
     def submit(role: str, run: str) -> str:

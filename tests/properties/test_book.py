@@ -246,6 +246,7 @@ def test_ties_of_equal_start_and_end(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_replanning_moves_to_the_earliest_start_or_not_at_all(seed: int) -> None:
+    """Slow: the oracle looks at every second of every node."""
     pair = Pair(random.Random(seed))
     for _ in range(pair.rng.randint(4, 12)):
         pair.plan()
@@ -281,6 +282,7 @@ def test_replanning_moves_to_the_earliest_start_or_not_at_all(seed: int) -> None
 @given(SEEDS)
 @EXAMPLES
 def test_undo_restores_exactly(seed: int) -> None:
+    """Slow: compares whole images of the book, before and after."""
     pair = Pair(random.Random(seed))
     rng = pair.rng
     for _ in range(rng.randint(2, 8)):
@@ -332,6 +334,7 @@ def test_undo_restores_exactly(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_revoke_and_book_again_is_identity(seed: int) -> None:
+    """Slow: compares whole images of the book, before and after."""
     pair = Pair(random.Random(seed))
     terms = pair.terms  # who only checks, or only counts, may not come back once others have come
     pair.terms = lambda: tuple(t._replace(mode=0) for t in terms())  # type: ignore[method-assign]

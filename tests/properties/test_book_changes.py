@@ -258,6 +258,7 @@ def test_running_jobs_are_where_they_are(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_time_moves_on_and_nodes_close_and_open(seed: int) -> None:
+    """Slow: the oracle looks at every second of every node."""
     pair = Changing(random.Random(seed))
     acts = [pair.plan] * 5 + [pair.advance, pair.advance, pair.close, pair.reopen, pair.reopen]
     acts += [pair.revoke, pair.run, pair.replan, pair.trial]

@@ -60,6 +60,7 @@ def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, site, by):
 @settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 @given(worlds(), sites, st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_without_those_who_are_blamed_nothing_is_broken(snapshot, site, by):
+    """Slow: reading by hand compares each job with each, at every event."""
     plan = shifted(without_rules(snapshot), by)
     found = broken_rules(snapshot, site, plan)
     start_s = plan.start_s.copy()

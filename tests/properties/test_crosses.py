@@ -123,6 +123,7 @@ def pytest_says(folder, text, wanted=""):
 
 
 def test_cases_do_not_share_what_is_made_for_one_test(tmp_path):
+    """Slow: starts pytest three times."""
     assert "1 passed" in pytest_says(tmp_path, SHARING)
     for scope in ('scope="module"', 'scope="function"'):
         text = SHARING.replace("seed)", "tmp_path, seed)").replace('scope="module"', scope)

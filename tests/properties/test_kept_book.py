@@ -198,6 +198,7 @@ def taken_over(monkeypatch):
 @pytest.mark.parametrize("late", ["early", "late"])
 @pytest.mark.parametrize("site", SITES)
 def test_a_book_that_is_handed_over_plans_as_an_empty_one(site, late, taken_over):
+    """Slow: each cycle of each history is planned twice."""
     policy = build(PRESETS["openccs"])
     policy = replace(policy, plan=replace(policy.plan, deadline=late, array_depth=2))
 

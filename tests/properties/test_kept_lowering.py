@@ -142,6 +142,7 @@ def said(plan: Plan) -> list[object]:
 def test_a_cycle_after_others_plans_as_the_first_one_would(
     name: str, history: list[Snapshot]
 ) -> None:
+    """Slow: each cycle of each history is planned twice."""
     policy, state = build(PRESETS[name]), State()
     for snapshot in history:
         warm, after = planned(snapshot, state, policy)

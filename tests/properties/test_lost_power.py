@@ -101,7 +101,10 @@ class Machine:
 
 
 def test_the_counted_power_is_never_below_the_true_one():
-    """Of every job all of whose nodes have failed, second by second; and of the whole system."""
+    """Of every job all of whose nodes have failed, second by second; and of the whole system.
+
+    Slow: 40 systems, second by second.
+    """
     judged = Counter()
     for seed in range(40):
         machine = Machine(seed)

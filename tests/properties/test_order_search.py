@@ -130,6 +130,7 @@ def test_an_alarm_that_rings_ends_a_search_with_what_there_is() -> None:
 
 @each(seed=range(30))
 def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
+    """Slow: plans each order again with the planner."""
     rng = random.Random(seed)
     seen = set()
     for _ in range(40):

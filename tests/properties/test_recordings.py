@@ -48,6 +48,7 @@ def test_predictions_keep_their_key_in_files():
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(PLANNERS), st.booleans())
 def test_what_is_recorded_comes_back(seed, policy, chunks):
+    """Slow: each example is a whole snapshot, written and read."""
     recording = recorded(seed, policy, chunks=chunks)
     raw = encode(recording)
     assert encode(recording) == raw
@@ -106,6 +107,7 @@ WEIRD = st.sampled_from(
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 30), st.booleans(), WEIRD, st.data())
 def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, chunks, weird, data):
+    """Slow: each example is a whole snapshot, read and planned."""
     plain = json.loads(gzip.decompress(encode(recorded(seed, chunks=chunks))))
     path = data.draw(st.sampled_from(list(leaves(plain))[1:]))
     owner = plain

@@ -46,6 +46,7 @@ def test_a_plan_around_allowed_resizes_is_legal(seed, preset):
 @given(seed=st.integers(0, 100_000))
 @settings(deadline=None, max_examples=600)
 def test_any_resizes_are_judged_as_the_oracle_judges_them(seed):
+    """Slow: the oracle looks at every second of every node."""
     snapshot = a_malleable_world(seed)
     resizes = random_resizes(snapshot, np.random.default_rng(seed), wild=True)
     plan = replace(a_plan(snapshot, "easy", NO_RESIZES), resizes=resizes)

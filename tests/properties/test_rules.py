@@ -224,6 +224,7 @@ def lowered_terms(rules: Rules, snapshot):
 def test_a_plan_is_accepted_by_the_constraints_if_and_only_if_by_the_rules(
     given_limits, given_pools, held, placed
 ):
+    """Slow: the rules are read second by second."""
     rules = Rules(tuple(given_limits), tuple(given_pools))
     snapshot = world([job for job, _ in placed], held)
     lowered, terms = lowered_terms(rules, snapshot)

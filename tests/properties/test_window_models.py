@@ -54,6 +54,7 @@ def test_pcp19_finds_the_least_slowdown_there_is(seed):
 
 @each(seed=SEEDS)
 def test_pcp20_finds_the_least_slowdown_there_is_on_positions(seed):
+    """Slow: solves a program for each seed, and tries all positions."""
     instance = small_instance(seed, maximum=2)
     weights = slowdown(instance)
     schedule, answer = pcp20.Pcp20().solve(instance, weights, ask)

@@ -175,6 +175,7 @@ def test_orders_reach_the_launcher_and_results_the_service(keys):
 
 
 def test_after_a_restart_of_service_or_agent_launchers_attach_again(keys):
+    """Slow: starts three services, three agents and four launchers."""
     with a_home() as home:
         port = a_port()
         with an_agent(home, keys, port):
@@ -194,6 +195,7 @@ def test_after_a_restart_of_service_or_agent_launchers_attach_again(keys):
 
 @pytest.mark.parametrize("name", ["somebody", "stranger"])
 def test_an_agent_whose_certificate_is_not_named_does_not_attend(keys, name):
+    """Slow: starts a service and an agent."""
     with a_home() as home:
         port = a_port()
         with (
@@ -206,6 +208,7 @@ def test_an_agent_whose_certificate_is_not_named_does_not_attend(keys, name):
 
 
 def test_a_process_of_no_job_cannot_attach(keys):
+    """Slow: starts a service and an agent."""
     with a_home() as home:
         port = a_port()
         with a_service(home, agents=settings_of(keys, port)), an_agent(home, keys, port):
@@ -285,6 +288,7 @@ def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job(tmp_p
 
 
 def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
+    """Slow: waits until an agent has measured and reported, twice."""
     counters = tmp_path / "cray" / "pm_counters"
     counters.mkdir(parents=True)
     (counters / "power").write_text("92 W 17 us")
@@ -401,6 +405,7 @@ def test_a_certificate_without_a_name_that_counts_is_still_kept_out(keys):
 
 
 def test_a_leaked_certificate_is_revoked_while_the_service_runs(keys):
+    """Slow: starts a service and three agents."""
     serial = subprocess.run(
         ["openssl", "x509", "-in", keys / "n1.crt", "-noout", "-serial"],
         check=True, capture_output=True, text=True,

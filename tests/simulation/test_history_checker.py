@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checker fails: a doctored history for every rule, beside the same one undoctored."""
 
-import pytest
-
+from schedbridge_contracts.crosses import each
 from tests.simulation.whole.checker import RULES, judge
 from tests.simulation.whole.history import Event
 
@@ -242,12 +241,12 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GOOD)
+@each(name=[*GOOD])
 def test_what_is_right_passes(name):
     assert GOOD[name].broken() == []
 
 
-@pytest.mark.parametrize("name", BAD)
+@each(name=[*BAD])
 def test_what_is_wrong_is_found(name):
     rule, tale = BAD[name]
     assert rule in tale.broken()

@@ -32,4 +32,5 @@ def response_s(learn, seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_learning_does_no_harm(seed):
+    """Slow: simulates a workload with and without what is learnt."""
     assert response_s(True, seed) <= 1.03 * response_s(False, seed)

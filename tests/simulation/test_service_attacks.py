@@ -207,6 +207,7 @@ time.sleep(1000)
 
 
 def test_half_open_calls(home):
+    """Slow: starts a service and an attacker."""
     with a_process(home):
         answers_while(home, (HALF_OPEN, home / "o" / "s"))
 
@@ -230,6 +231,7 @@ def test_floods_of_frames(home, what):
 
 
 def test_who_asks_without_end(home):
+    """Slow: starts a service and an attacker."""
     with a_process(home):
         answers_while(home, (ASKING, home / "o" / "s"))
 
@@ -328,6 +330,7 @@ def test_a_dead_operators_process_is_replaced_and_the_controller_never_notices(h
 
 
 def test_the_operators_process_ends_with_a_service_that_is_killed(home):
+    """Slow: starts a service and its operators' process."""
     with a_process(home) as process:
         child = operators_pid(process)
         process.kill()
@@ -349,6 +352,7 @@ def alive(pid):
 
 
 def test_a_stopped_operators_process_does_not_keep_the_service_from_ending(home):
+    """Slow: waits until the service gives up on what does not answer."""
     with a_process(home) as process, a_controller(home) as call:
         os.kill(operators_pid(process), signal.SIGSTOP)
         call()
@@ -565,7 +569,10 @@ time.sleep(1000)
 
 
 def test_json_answers_are_whole(home):
-    """What users get through the gate is what the service has: nothing is lost between."""
+    """What users get through the gate is what the service has: nothing is lost between.
+
+    Slow: starts a service, and a command that prints 2,000 jobs.
+    """
     with a_process(home), a_controller(home) as call:
         call(jobs=2000)
         found = run("plan", "--limit", 0, "--socket", home / "o" / "s", "--json")

@@ -42,7 +42,10 @@ def test_a_service_dispatches_and_counts(preset):
 
 @pytest.mark.parametrize("preset", ["pcp19", "hcp19", "pcp20", "search"])
 def test_the_solver_s_plan_serves_where_it_is_better(preset):
-    """Two jobs that fit beside each other for a little longer than the one that stands first."""
+    """Two jobs that fit beside each other for a little longer than the one that stands first.
+
+    Slow: a solver plans each cycle.
+    """
     workload = a_workload([(0, 600, 600, 3), (0, 660, 660, 2), (0, 660, 660, 2)], processors=4)
     with (
         a_home() as home,

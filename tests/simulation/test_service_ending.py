@@ -116,6 +116,7 @@ def call(home):
 
 @pytest.mark.parametrize("held", [CYCLE.format(seconds=HELD_S), BUSY], ids=["asleep", "busy"])
 def test_in_the_middle_of_a_cycle_that_never_ends(home, held):
+    """Slow: starts a service, and waits until it gives up."""
     with a_held_service(home, held) as process:
         thread = call(home)
         assert process.stdout.readline() == "held\n"
@@ -187,6 +188,7 @@ POISON = {
 
 
 def test_sighup_with_poison_changes_nothing(home):
+    """Slow: starts a service and a command for each poison."""
     file = home / "bridge.yaml"
     limit = [{"user": "*", "resource": "cpus", "items": 8}]
     with services.a_process(home, planning={"limits": limit}) as process:

@@ -48,6 +48,7 @@ def one_cycle(home, jobs=3):
 
 
 def test_serves_answers_and_ends_cleanly(home):
+    """Slow: starts a service, and a command for each question."""
     with a_process(home, metrics={"address": f"127.0.0.1:{OWN_PORT}"}) as process:
         assert len(one_cycle(home).decisions) == 3
         assert health(operator_of(home)) == 1
@@ -73,6 +74,7 @@ def test_serves_answers_and_ends_cleanly(home):
 
 
 def test_reflection_names_the_services(home):
+    """Slow: starts a service in a process of its own."""
     with a_process(home), grpc.insecure_channel(controller_of(home)) as channel:
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         ask = reflection_pb2.ServerReflectionRequest(list_services="")
@@ -104,6 +106,7 @@ def test_tells_systemd_when_it_is_ready_and_when_it_ends(home, monkeypatch):
 
 
 def test_two_services_cannot_share_a_socket(home):
+    """Slow: starts two services."""
     with a_process(home):
         other = home / "other.yaml"
         other.write_text(
@@ -154,6 +157,7 @@ def test_refuses_to_start_with_one_clear_line(home, settings, problem):
 
 
 def test_serves_without_a_memory_that_cannot_be_used_and_says_so_once(home):
+    """Slow: starts a service in a process of its own."""
     at = f"127.0.0.1:{OWN_PORT}"
     with a_process(home, memory={"path": "/proc/nowhere/m"}, metrics={"address": at}) as process:
         assert len(one_cycle(home).decisions) == 3
@@ -232,6 +236,7 @@ def test_commands_for_people(home):
 
 
 def test_before_the_first_call_nothing_is_known(home):
+    """Slow: starts a service and two commands."""
     with a_process(home):
         assert "has not called yet" in run("status", "--socket", home / "o" / "s").stdout
         done = run("plan", "--socket", home / "o" / "s")

@@ -73,6 +73,7 @@ def test_the_wire_changes_nothing(home, preset):
 
 
 def test_the_wire_changes_nothing_while_jobs_grow_and_shrink(home):
+    """Slow: simulates a workload alone and through a service."""
     workload, system = esp(100, seed=1).first(80), pool_of(32)
     willing = a_service(home, Willing(), policy="fpsma")
     with willing, RemoteDecider(controller_of(home)) as remote:
@@ -343,7 +344,10 @@ def test_the_clock_of_the_controller_decides(home):
 
 
 def test_times_stay_within_bounds(home):
-    """About 100 waiting jobs: a decision through the service costs milliseconds."""
+    """About 100 waiting jobs: a decision through the service costs milliseconds.
+
+    Slow: simulates 300 jobs through a service.
+    """
     workload, system = random_workload(2, n_jobs=300, processors=8), pool_of(8)
     with a_service(home, policy="easy"), RemoteDecider(controller_of(home)) as remote:
         served = simulate(workload, system, remote.decide)

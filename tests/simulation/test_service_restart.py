@@ -49,6 +49,7 @@ def announced(home, *, priorities, nodes=None):
 
 
 def test_starts_and_nodes_are_kept(home):
+    """Slow: starts three services."""
     with a_service(home, policy="openccs"):
         before = announced(home, priorities={"1": 10, "2": 20, "3": 30})
     assert {start_s for start_s, _ in before.values()} == {FREE_S}

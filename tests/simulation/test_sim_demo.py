@@ -24,6 +24,7 @@ def own_temporary_directory(tmp_path_factory, monkeypatch):
 
 
 def test_the_service_plans_as_the_policy_alone_does(tmp_path, capsys):
+    """Slow: simulates through a real service, and draws the report."""
     with pytest.raises(SystemExit) as end:
         main(["lab", "demo", "--jobs", "80", "--out", str(tmp_path / "report")])
     said = capsys.readouterr().out
@@ -57,6 +58,7 @@ def test_a_service_that_dies_in_the_middle_is_one_error():
 
 
 def test_the_service_is_ended_whatever_happens():
+    """Slow: starts a service in a process of its own."""
     with pytest.raises(KeyboardInterrupt), demo._service("easy") as service:
         raise KeyboardInterrupt
     assert service.process.poll() is not None

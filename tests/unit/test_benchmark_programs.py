@@ -45,6 +45,7 @@ def flaw(call: Call, printed: str) -> str:
 
 
 def test_programs_can_be_called() -> None:
+    """Slow: calls every program."""
     here = {name: path for name, path in sources().items() if name not in ELSEWHERE}
     assert {name: why for name, why in called(here).items() if why} == {}
 

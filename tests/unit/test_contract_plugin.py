@@ -125,6 +125,7 @@ def test_without_the_option_the_suite_is_not_collected(tmp_path):
 
 
 def test_named_tests_run_beside_the_suite(tmp_path):
+    """Slow: the suite runs in a process of its own."""
     module = PACKAGE.format(stage="order", **SOUND)
     folder = installed(tmp_path, module, "mine:PACKAGE")
     (folder / "check_mine.py").write_text("def test_mine_too():\n    pass\n")

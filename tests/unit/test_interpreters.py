@@ -79,6 +79,7 @@ def test_workers_that_are_jobs_of_slurm_are_told(folder, monkeypatch):
 
 
 def test_operators_are_answered_by_a_service_started_there(folder):
+    """Slow: starts a service, and a command until it is answered."""
     with a_home() as home:
         (home / "bridge.yaml").write_text(a_config(home))
         service = subprocess.Popen(
@@ -168,6 +169,7 @@ def test_unsafe_starts_are_found(text, unsafe):
 
 
 def test_every_interpreter_is_started_safely():
+    """Slow: parses every program of the tree."""
     found = []
     for path in sources():
         if path.suffix == ".py":

@@ -197,6 +197,7 @@ def test_a_trace_holds_its_jobs_and_no_text(tmp_path, machine, line):
 
 
 def test_fields_of_a_trace_are_counted_before_the_next_line_is_split(tmp_path, machine):
+    """Slow: every allocation is traced."""
     machine(0, 4 * MIB)
     path = tmp_path / "t.swf"
     line = b"1 " * 18 + b"ab " * (MIB // 24) + b"\n"

@@ -3,9 +3,10 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.registry import PRESETS, build, choices, describe, parse_policy, summaries
+from schedbridge_contracts.crosses import each
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each(name=[*PRESETS])
 def test_every_preset_is_built_and_read_back(name):
     spec = parse_policy(name)
     assert build(spec).name == name

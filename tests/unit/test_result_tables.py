@@ -155,6 +155,7 @@ def missing(table: Table) -> list[str]:
 
 
 def test_a_table_shows_what_its_source_holds() -> None:
+    """Slow: calls every program that makes a table."""
     found = {table.name: missing(table) for table in TABLES if table.kind}
     assert {name: numbers for name, numbers in found.items() if numbers} == {}
 

@@ -150,6 +150,7 @@ COMMANDS = ROOT / "bridge" / "cli"  # the docstring of a command is its help
 
 
 def test_docstrings_say_more_than_names():
+    """Slow: parses every program of the tree."""
     modules = (path for path in tracked("bridge/*.py") if not path.is_relative_to(COMMANDS))
     assert [wrong for path in modules for wrong in wrong_docstrings(path)] == []
 

@@ -17,6 +17,7 @@ def build(*words):
 
 
 def test_the_library_that_measures_time_in_mpi_can_be_loaded(tmp_path):
+    """Slow: compiles the library."""
     done = build("build-mpi-time", "--out", tmp_path / "made")
     assert done.exit_code == 0, done.output
     file = tmp_path / "made" / "libschedbridge_mpitime.so"

@@ -57,6 +57,7 @@ def plan(tmp_path: Path) -> Path:
 def test_an_experiment_is_computed_kept_and_repeated(
     capsys: pytest.CaptureFixture[str], plan: Path
 ) -> None:
+    """Slow: workers are processes."""
     code, out, _ = _told(capsys, "lab", "experiment", str(plan), "--dry-run")
     assert code == 0
     assert "4 cells, 0 kept, 4 to compute; about" in out

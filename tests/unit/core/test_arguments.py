@@ -15,6 +15,7 @@ from bridge.core import (
     plan_nodes,
     replay_counts,
 )
+from schedbridge_contracts.crosses import each
 
 
 def i64(*values: int) -> np.ndarray[Any, Any]:
@@ -133,7 +134,7 @@ def test_replay_counts_refuses(name: str, value: object, message: str) -> None:
         replay_counts(**{**REPLAY, name: value})
 
 
-@pytest.mark.parametrize("name", [name for name in NODES if isinstance(NODES[name], np.ndarray)])
+@each(name=[name for name in NODES if isinstance(NODES[name], np.ndarray)])
 def test_plan_nodes_names_any_column_of_the_wrong_dtype_or_shape(name: str) -> None:
     column = NODES[name]
     for value in (column.astype(np.float64), column[None], np.concatenate([column, column])):

@@ -29,6 +29,7 @@ from bridge.papers.placement.neural_weights import (
     write_weights,
 )
 from bridge.papers.placement.training.windows import paper_hop_tree, stream
+from schedbridge_contracts.crosses import each
 
 
 def naive(network, weights, state):
@@ -62,8 +63,7 @@ def a_state(rng, n):
     return state, leaf, pod
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("n", [1, 9, 50, 93, 100])
+@each(n=[1, 9, 50, 93, 100], network=[*NETWORKS])
 def test_the_core_computes_what_table_two_says(network, n):
     weights = random_weights(network, n)
     state, leaf, pod = a_state(np.random.default_rng(n), n)

@@ -14,6 +14,7 @@ from bridge.planning.power.estimates import system_power
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import Memory, run
 from tests.unit.policies.test_power_corridor import HEAT, PI, job, site, waits
 from tests.unit.policies.test_power_corridor import a_world as a_powered_world
@@ -76,7 +77,7 @@ def test_the_power_that_two_shrinks_free_counts_once(over_w):
     )
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@each(preset=[*PRESETS])
 def test_a_job_waits_for_the_later_of_two_reservations_that_end(preset):
     """Also on the node that both hold."""
     first = a_reservation([0, 1, 2], 0, 120, "first")

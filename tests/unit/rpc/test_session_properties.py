@@ -136,6 +136,7 @@ class World:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_deltas_come_to_what_a_full_report_says(seed, whole_cores, memory):
+    """Slow: each example is a session of many reports."""
     world = World(random.Random(seed))
     flags = {"whole_cores": whole_cores, "memory_consumable": memory}
     session = Session()
@@ -214,6 +215,7 @@ def _values(field):
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_garbage_is_refused_or_taken_and_never_breaks_the_session(data):
+    """Slow: each example is a session of many reports."""
     session = Session()
     session.greet(a_hello())
     for _ in range(4):

@@ -5,6 +5,7 @@ import pytest
 from bridge import errors
 from bridge.input_problems import ConfigProblems
 from bridge.rpc.transport.status_codes import CODES, code_of, error_of
+from schedbridge_contracts.crosses import each
 
 EVERY = [
     thing
@@ -13,7 +14,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("error", EVERY, ids=lambda error: error.__name__)
+@each(error=EVERY)
 def test_every_error_has_its_own_line_in_the_table(error):
     assert error in CODES
 

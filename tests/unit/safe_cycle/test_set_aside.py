@@ -255,8 +255,9 @@ def test_a_job_that_the_judge_names_is_asked_first(kind):
     assert cycles <= 10
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@each(preset=[*PRESETS])
 def test_under_every_preset(preset):
+    """Slow: a preset that fails is tried with job after job, and some presets solve programs."""
     policy = build(PRESETS[preset])
     decider = Decider(dataclasses.replace(policy, order=Orders(policy.order, "raise")))
     snapshot = a_world("single")

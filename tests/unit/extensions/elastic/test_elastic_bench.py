@@ -51,6 +51,7 @@ def test_the_program_prints_what_is_expected_on_every_width(size):
 
 
 def test_the_program_grows_and_shrinks_and_prints_the_same(started, tmp_path):  # noqa: F811
+    """Slow: a real program is at work for 12 s while it grows and shrinks."""
     out = tmp_path / "out"
     env = [f"{name}={value}" for name, value in environment(os.getpid(), 0, 1).items()]
     env = [each for each in env if not each.startswith("SLURMD_")]  # as the fake srun says

@@ -153,8 +153,9 @@ def test_names_that_are_cut_before_a_digit_can_be_imported():
     )
 
 
-@pytest.mark.parametrize("harm", [2e-05, -1e-06, 0.0, 5.0])
-@pytest.mark.parametrize("name", ["plain", "\U0001f600", "\x85\u2028é", 'a/b"\\', "", "?"])
+@each(
+    name=["plain", "\U0001f600", "\x85\u2028é", 'a/b"\\', "", "?"], harm=[2e-05, -1e-06, 0.0, 5.0]
+)
 def test_every_export_can_be_imported(harm, name):
     """JSON has numbers and escapes that a reader of YAML 1.1 takes for others, or for none."""
     host = application("ann", name, 2)

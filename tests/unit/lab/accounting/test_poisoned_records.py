@@ -164,6 +164,7 @@ def test_an_event_or_a_reservation_that_holds_anything_stops_no_other():
 
 @pytest.mark.parametrize("kind", ["nodes", "partitions"])
 def test_a_node_or_a_partition_that_holds_anything_stops_no_other(kind, tmp_path):
+    """Slow: each column is tried with each odd value."""
     files = {each: json.loads(recorded(f"{each}-24.11.json")) for each in ("nodes", "partitions")}
     odd = copy.deepcopy(files[kind][kind][0])
     path = tmp_path / "system.yaml"

@@ -12,6 +12,7 @@ from bridge.lab.sim.workloads.speedup import (
     Table,
     parse_speedup,
 )
+from schedbridge_contracts.crosses import each
 
 
 def test_amdahl():
@@ -66,9 +67,8 @@ def test_models_are_written_as_text(text, model):
     assert parse_speedup(text) == model
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "linear", "amdahl:", "amdahl:2", "downey:3", "downey:0:1", "table:", "table:4=1,2=3",
+@each(
+    text=["", "linear", "amdahl:", "amdahl:2", "downey:3", "downey:0:1", "table:", "table:4=1,2=3",
      "table:1=0", "amdahl:nan", "downey:nan:1", "downey:inf:0", "downey:3:nan",
      "table:1=nan", "table:1=inf",
      "phases:", "phases:amdahl:0", "phases:1*", "phases:0.5*amdahl:0",

@@ -80,6 +80,7 @@ def run(*words):
 
 
 def test_entries_are_replaced_and_shown(tmp_path):
+    """Slow: runs the benchmark twice, and draws."""
     kept = tmp_path / "traces.json"
     options = "--limit-jobs", 60, "--json", kept, "--policy", "easy"
     for more in (("--fast",), ("--policy", "openccs", "--plots", tmp_path / "plots")):

@@ -236,6 +236,7 @@ FAULTS = ("server", "service", "link", "mom dies", "mom freezes", "silence", "no
 
 @each(seed=seeds(8, whole=24))
 def test_whatever_fails_nothing_is_lost_or_started_twice(seed):
+    """Slow: each seed is a long history of failures."""
     with pytest.MonkeyPatch.context() as patch, without_threads(patch):
         nothing_is_lost_or_started_twice(World(), random.Random(seed))
 

@@ -11,6 +11,7 @@ from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.orders import Refusal, StartOrder
 from bridge.pbs.report.translation import Translation
 from bridge.rpc.pb import scheduler_pb2 as pb
+from schedbridge_contracts.crosses import each
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables, violations
 
 
@@ -152,7 +153,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each(case=[*REFUSED])
 def test_refused_with_one_message(case):
     changed, settings, why = REFUSED[case]
     jobs = {"1.srv": a_job(**changed), "9.srv": running("(n2:ncpus=2)", select="1:ncpus=2")}

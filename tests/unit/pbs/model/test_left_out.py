@@ -68,6 +68,7 @@ def poisoned(attributes):
 
 @pytest.mark.parametrize("kind", ODD)
 def test_the_others_are_reported(kind):
+    """Slow: each attribute is tried with each odd value."""
     good = Translation().report(with_odd(kind))
     left_out = 0
     for attributes in ODD[kind][1]:

@@ -5,6 +5,7 @@ import pytest
 
 from bridge.pbs.decisions.reservations import answer
 from bridge.pbs.orders import Refusal, StartOrder
+from schedbridge_contracts.crosses import each
 from tests.pbs_tables import NOW_S, a_job, a_vnode, running, some_tables
 from tests.unit.pbs.model.test_translation import Service
 
@@ -30,8 +31,7 @@ RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("preset", ["pbs", "slurm-like", "openccs"])
-@pytest.mark.parametrize("kind", RUNS)
+@each(kind=[*RUNS], preset=["pbs", "slurm-like", "openccs"])
 def test_runs(kind, preset):
     select, place, exec_vnode = RUNS[kind]
     found = cycle({"1.srv": a_job(select, place)}, preset=preset)

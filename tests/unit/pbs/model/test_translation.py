@@ -17,6 +17,7 @@ from bridge.planning.requests.chunks import format_place, format_request, parse_
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
+from schedbridge_contracts.crosses import each
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables, violations
 from tests.unit.rpc import worlds
 
@@ -123,8 +124,7 @@ def world(jobs, **changed):
     return some_tables(jobs, vnodes, **changed)
 
 
-@pytest.mark.parametrize("preset", ["slurm-like", "openccs"])
-@pytest.mark.parametrize("kind", RUNS)
+@each(kind=[*RUNS], preset=["slurm-like", "openccs"])
 def test_runs(kind, preset):
     job, exec_vnode = RUNS[kind]
     answers = Service(world({"1.srv": job}), preset).cycle()

@@ -14,6 +14,7 @@ from bridge.pbs.objects.exec_vnode import format_exec_vnode, parse_exec_vnode
 from bridge.pbs.objects.formula import read_formula
 from bridge.pbs.objects.limits import Owner, exceeded, is_above_soft, read_limits, runs_left
 from bridge.pbs.objects.select import PbsChunk, parse_place, parse_select
+from schedbridge_contracts.crosses import each
 from tests.pbs_tables import RESOURCES
 
 DEFINED = read_definitions(RESOURCES)
@@ -134,9 +135,8 @@ def test_formulas(text, value):
     assert read_formula(text).value({"ncpus": 4, "walltime": 600}) == value
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@each(
+    text=[
         "__import__('os').system('id')", "().__class__", "ncpus.real", "[x for x in ()]",
         "lambda: 1",
         "'a' * 10", "open('/etc/passwd')", "ncpus[0]", "print(1)", "min(*[1])", "pow(2, 3, x=1)",

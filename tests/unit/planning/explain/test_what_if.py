@@ -410,6 +410,7 @@ RULES = {
 
 @each(seed=range(40))
 def test_what_is_told_is_true_of_chunks_and_under_rules(seed):
+    """Slow: plans each of 40 worlds again for every answer."""
     snapshot = random_world(seed, chunks=True)
     plan = planned(snapshot, "openccs", rules=RULES)
     assert_all_true(snapshot, plan, dataclasses.replace(WHOLE, site=a_site(RULES)))
@@ -518,6 +519,7 @@ def test_the_variants_are_told_apart():
     ids=["tasks", "nodes", "powers of two", "chunks"],
 )
 def test_sizes_of_a_huge_job_are_few_and_cheap(job):
+    """Slow: every allocation is traced."""
     tracemalloc.start()
     try:
         sizes = Variants(a_snapshot(jobs=[job])(), 0).sizes

@@ -36,6 +36,7 @@ from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import parse, to_mapping
 from bridge.units import DAY_S, NEVER
 from schedbridge_contracts.builders import a_job, a_snapshot
+from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import parse_rules
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "LIMITS.md"
@@ -230,7 +231,7 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", PROBLEMS)
+@each(case=[*PROBLEMS])
 def test_every_problem_names_its_key(case):
     text, expected = PROBLEMS[case]
     with pytest.raises(ConfigProblems) as caught:

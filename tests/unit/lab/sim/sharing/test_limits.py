@@ -60,5 +60,8 @@ def test_no_host_that_ends_in_time_alone_is_killed_at_its_limit(seed):
 
 
 def test_without_the_extension_some_are_killed():
-    """Else the test above would say nothing."""
+    """Else the test above would say nothing.
+
+    Slow: two whole simulations.
+    """
     assert sum(int(run(seed, lengthen_limits=False)[3].sum()) for seed in (1, 2)) > 0

@@ -88,6 +88,7 @@ def test_a_host_and_two_guests_take_as_long_as_in_small_steps(
     apps: list[Application], runs_s: list[int], where: tuple[tuple[int, ...], ...],
     ceiling: float, weight: float,
 ) -> None:  # fmt: skip
+    """Slow: computes in steps of a fraction of a second, too."""
     nodes = ((0, 1, 2), *where)
     work = SharedWork()
     limits = [CpuLimits(), CpuLimits(ceiling, weight), CpuLimits(ceiling, weight)]
