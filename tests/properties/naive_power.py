@@ -17,6 +17,7 @@ class Drawing(Protocol):
     whole: bool
     watts: int  # the upper estimate on each node; 0: nothing is known
     nodes: dict[int, dict[str, int]]
+    elsewhere: int  # nodes that the snapshot does not have
 
 
 def type_of(rules: PowerRules, snapshot: Snapshot, node: int) -> NodePower | None:
@@ -37,8 +38,10 @@ def idle_w(rules: PowerRules, snapshot: Snapshot, node: int) -> int:
 
 
 def drawn_w(rules: PowerRules, snapshot: Snapshot, job: Drawing) -> int:
-    """What a job draws on all its nodes beyond their idle power."""
+    """What a job draws on all its nodes beyond the idle power of those that are known."""
     total = 0
+    for _ in range(job.elsewhere):
+        total += job.watts or max([kind.max_w for kind in rules.node_types], default=0)
     for node, use in job.nodes.items():
         kind, idle = type_of(rules, snapshot, node), idle_w(rules, snapshot, node)
         if job.watts:

@@ -40,6 +40,7 @@ class Held:
     nodes: dict[int, dict[str, int]] = field(default_factory=dict)
     parts: dict[int, list[dict[str, int]]] = field(default_factory=dict)  # node to its chunks
     watts: int = 0  # its upper estimate on each node; 0: nothing is known
+    elsewhere: int = 0  # nodes that the snapshot does not have
     together: bool = True  # the chunks on a node are one in the eyes of protections
 
 
@@ -100,6 +101,7 @@ class Naive:
             held = Held(-1, self.snapshot.now_s, end_s, who, taken, taken, whole, nodes=nodes)
             known = table.measured_max_power_w[at] or table.learnt_max_power_w[at]
             held.watts = int(known or table.max_power_w[at])
+            held.elsewhere = int(table.nodes_elsewhere[at])
             held.parts = {node: [use] for node, use in nodes.items()}
             found.append(held)
         return found

@@ -214,6 +214,7 @@ def worlds(draw: st.DrawFn, most_jobs: int = 6):
                     cpus=draw(st.integers(1, 3)),
                     gpus=min(nodes[node].gpus, draw(st.integers(0, 1))),
                     cpus_elsewhere=draw(st.sampled_from([0, 0, 2])),
+                    nodes_elsewhere=draw(st.sampled_from([0, 0, 1, 2])),
                     licences=(draw(st.integers(0, 1)),),
                     user=draw(st.sampled_from(USERS)),
                     account=draw(st.sampled_from(ACCOUNTS)),

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from bridge.check.site_rules import broken_rules
 from bridge.model.plan import Plan
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.list_scheduler import ListScheduler
@@ -111,3 +113,22 @@ def test_cpus_on_nodes_that_are_not_known_count(most, broken):
     snapshot = a_snapshot(nodes=[a_node(cpus=8)] * 2, jobs=jobs, running=running)()
     site = parse_site({"limits": [{"user": "*", "resource": "cpus", "items": str(most)}]})
     assert [row for row, _ in broken_rules(snapshot, site, without_rules(snapshot))] == broken
+
+
+@pytest.mark.parametrize(("upper_w", "broken"), [(510, True), (511, False)])
+def test_power_on_nodes_that_are_not_known_counts(upper_w, broken):
+    """Of two jobs, one as stated and one as the type that draws most; by hand and by the check."""
+    running = [
+        a_running_job((), end_s=50, max_power_w=80, nodes_elsewhere=2),
+        a_running_job((0,), end_s=50, max_power_w=0, nodes_elsewhere=1),
+    ]
+    snapshot = a_snapshot(nodes=2, jobs=[a_job(limit_s=10)], running=running)()
+    kinds = (
+        NodePower("first", NodeSet(names=(snapshot.nodes.names[0],)), 1, 11),
+        NodePower("rest", NodeSet(), 20, 120),
+    )
+    rules = PowerRules(Corridor((0,), (0,), (upper_w,)), kinds, 100)
+    site, plan = with_power(Site(), rules), without_rules(snapshot)
+    # base 100, idle 21, elsewhere 2 * 80 + 120, and beyond idle 10 and 100
+    assert bool(Naive(snapshot, site).broken(plan)) == broken
+    assert bool(broken_rules(snapshot, site, plan)) == broken
