@@ -13,6 +13,7 @@ from bridge.extensions.operators_port import ListeningPage, ServicePart
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.pb import operator_pb2 as pb
 from bridge.safe_cycle.decider import Decider
 from bridge.service.config import ServiceConfig
 from bridge.service.telemetry import Metrics
@@ -28,6 +29,8 @@ class ServiceContext:
     Attributes:
         cycles: answers the controller; not to be called before the first cycle.
         hub: the hub of agents; None: the service has no agents.
+        log_change: puts a change that no request of an operator makes, as by a file, in the log of
+            operators' changes.
     """
 
     config: ServiceConfig
@@ -37,6 +40,7 @@ class ServiceContext:
     store: Store
     metrics: Metrics
     hub: Hub | None
+    log_change: Callable[[pb.OperatorChange], None]
 
 
 def service_parts(context: ServiceContext) -> dict[str, ServicePart]:

@@ -4,6 +4,7 @@
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
@@ -33,6 +34,7 @@ from bridge.service.observers import (
 )
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.telemetry import Metrics
+from bridge.state.change_log import ChangeLog
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -62,12 +64,14 @@ class Scheduling:
         metrics: Metrics,
         launchers: Launchers,
         hub: Hub | None,
+        changes: ChangeLog,
     ) -> None:
         """Connects the parts.
 
         Args:
             store: closed by the caller, as `solver` is.
             hub: the hub of agents; None: there are none.
+            changes: the log of operators' changes; closed by the caller.
 
         Raises:
             ConfigError: something the configuration names is missing or wrong.
@@ -93,7 +97,14 @@ class Scheduling:
         )
         self.parts = service_parts(
             ServiceContext(
-                config, lambda: self.cycles, self.decider, self.switch, store, metrics, hub
+                config,
+                lambda: self.cycles,
+                self.decider,
+                self.switch,
+                store,
+                metrics,
+                hub,
+                log_change=partial(changes.add, admin=False),
             )
         )
         self._reader = UnknownResourceLog(self.switch)

@@ -214,8 +214,7 @@ class Service:
         self._gates.to_agents(at_agents, certificates)
 
     def _functions(self, scheduling: Scheduling) -> ServiceFunctions:
-        store, memory = self._store, self._config.memory.path
-        self._changes = ChangeLog(None if memory is None else memory.with_name(NAME))
+        store, changes = self._store, self._changes
         return ServiceFunctions(
             cycles=scheduling.cycles,
             switch=scheduling.switch,
@@ -228,7 +227,7 @@ class Service:
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             parts=scheduling.parts,
-            changes=self._changes,
+            changes=ChangeLog(None) if changes is None else changes,
         )
 
     def _schedule(self) -> Scheduling:
@@ -236,6 +235,8 @@ class Service:
         self._store = Store(
             memory.path, keep_days=memory.keep_days, on_changes=partial(count_starts, metrics)
         )
+        path = memory.path
+        self._changes = ChangeLog(None if path is None else path.with_name(NAME))
         self.scheduling = Scheduling(
             self._config,
             self._name,
@@ -244,6 +245,7 @@ class Service:
             metrics=metrics,
             launchers=self._launchers,
             hub=self.hub,
+            changes=self._changes,
         )
         for name in ("agents", "launchers"):
             metrics.watch(name, partial(self._connected, name))

@@ -82,6 +82,23 @@ def test_an_event_comes_is_changed_and_goes(served):
     assert (status, answer["title"]) == (404, "Not Found")
 
 
+def test_an_event_is_logged_with_the_bounds_that_it_had(served):
+    """Of two events; the bounds of the other are none of its own."""
+    _, _, send = served
+    changed = json.loads(json.dumps(EVENT).replace("0.9", "0.8"))
+    for event in ("one", "two"):
+        assert send("PUT", f"/events/{event}", EVENT)[0] == 200
+    assert send("PUT", "/events/one", changed)[0] == 200
+    assert send("DELETE", "/events/two")[0] == 204
+    with OperatorClient(operator_of(send.file.parent)) as operator:
+        one, two, again, gone = operator.changes().changes[-4:]
+    assert (one.before, two.before) == ("", "")
+    assert (again.before, gone.before) == (one.after, two.after)
+    assert one.after.startswith("one peak: [[")
+    assert again.after == one.after.replace("900", "800")
+    assert gone.after.startswith("two ")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "fields", "status", "detail"),
     [

@@ -262,6 +262,25 @@ def test_a_signal_file_is_followed(home, caplog):
         assert "directory" in follow.problem.lower() or "regular" in follow.problem
 
 
+def test_what_a_signal_file_changes_is_listed(home):
+    """The first change at once, the others at the end; what is refused changes nothing."""
+    file = home / "signal.json"
+    with a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service:
+        follow = service.scheduling.parts["power"].signal
+        for text in ('{"upper": "900W"}', '{"upper":"800W"}', '{"upper": "many"}', "[]"):
+            file.write_text(text)
+            file.chmod(0o644)
+            follow.look()
+        with OperatorClient(operator_of(home)) as operator:
+            (first,) = operator.changes().changes
+        assert (first.method, first.uid, first.done) == ("SignalFile", file.stat().st_uid, True)
+        assert (first.before, first.after) == ("", "at most 900 W, at once until removed")
+        log = service._changes
+    last = log.last(9)[-1]
+    assert (last.before, last.after) == (first.after, "")
+    assert "the last of 2 changes" in last.result
+
+
 def test_a_signal_file_of_a_stranger_does_not_count(home):
     file = home / "signal.json"
     file.write_text('{"upper": "1W"}')

@@ -15,6 +15,7 @@ from bridge.extensions.power.calibration import NodeReports
 from bridge.extensions.power.columns import NAME
 from bridge.extensions.power.corridor.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.extensions.power.corridor.resolve import Entries
+from bridge.extensions.power.corridor.signal_changes import SignalChanges
 from bridge.extensions.power.corridor.signal_file import SignalFile
 from bridge.extensions.power.corridor.sites import calendar_of
 from bridge.extensions.power.operators.method_names import CORRIDOR, CURVES, EVENTS
@@ -66,7 +67,11 @@ class PowerPart(ServicePart):
         path, decider = self._context.config.power.signal_file, self._context.decider
         if path is not None:
             self.signal = SignalFile(
-                path, self.corridor, owners=admins, timezone=lambda: decider.site.rules.timezone
+                path,
+                self.corridor,
+                owners=admins,
+                timezone=lambda: decider.site.rules.timezone,
+                changes=SignalChanges(self._context.log_change),
             )
             self.signal.start()
         signal = self.signal

@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToJson
@@ -69,7 +70,9 @@ class ChangeLogging:
                 return await method.carry_out(question, call)
             author = call.requester()
             permitted = call.admin or method.for_users
-            before = await self._before(method, request, call) if permitted else ""
+            before = ""
+            if permitted:
+                before = await self.known(partial(method.before, request, call))
             work = method.carry_out(question, call)
             reply: bytes = await self.log(name, author, before, _text(request), work)
             return reply
@@ -104,9 +107,10 @@ class ChangeLogging:
             await _taken(self.asker.ask(MessageKind.CHANGED, parts))
 
     @staticmethod
-    async def _before(method: ChangeMethod, request: Message, call: Call) -> str:
+    async def known(before: Callable[[], Awaitable[str]]) -> str:
+        """What is in force, as text for `log`; why that is not known, otherwise."""
         try:
-            return await method.before(request, call)
+            return await before()
         except Exception as error:  # what was before keeps no change from being made and logged
             return f"not known: {error or type(error).__name__}"
 

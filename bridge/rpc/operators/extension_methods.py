@@ -73,9 +73,10 @@ class ServedChange:
     for_users: Callable[[Any], bool] = lambda _: False
 
 
-PageChange = Callable[[str, str, bytes, str], Awaitable[bytes]]
+PageChange = Callable[[str, str, bytes, Callable[[View], str], str], Awaitable[bytes]]
 """For a page of an extension: the name of the program that calls, a method, an encoded request, and
-its text for the log of changes; to the answer of the service's process."""
+for the log of changes what is in force that it would change, from the newest view, and its text; to
+the answer of the service's process."""
 
 
 @cache

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bridge.rpc.operators.extension_methods import PageChange, methods
 from bridge.rpc.operators.metrics_page import metrics_page
 from bridge.rpc.operators.requester import Requester, change_parts
 from bridge.rpc.operators.server import OperatorService, serve
+from bridge.rpc.operators.view import View
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
@@ -119,11 +121,18 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
 def _changing(extension: str, asker: Asker, service: OperatorService) -> PageChange:
     """Passes changes by callers of an extension's page to the service's process, and logs them."""
 
-    async def change(program: str, method: str, question: bytes, text: str) -> bytes:
+    async def change(
+        program: str, method: str, question: bytes, before: Callable[[View], str], text: str
+    ) -> bytes:
         author = Requester(-1, program, admin=False)
+
+        async def in_force() -> str:
+            return before((await service.views.current()).view)
+
+        known = await service.changes.known(in_force)
         parts = change_parts(extension, method, question, author)
         work = asker.answer(MessageKind.EXTENSION, parts)
-        answer = await service.changes.log(method, author, "", text, work)
+        answer = await service.changes.log(method, author, known, text, work)
         service.views.expire()
         return bytes(answer[0])
 

@@ -109,13 +109,13 @@ class Views:
     """Of a service without cycles."""
 
     def __init__(self):
-        self.expired = 0
+        self.expired, self.tide = 0, "ebb"
 
     def expire(self):
         self.expired += 1
 
     async def current(self):
-        in_force = SimpleNamespace(conditions=None)
+        in_force = SimpleNamespace(conditions=None, **({"tide": self.tide} if self.tide else {}))
         return SimpleNamespace(view=View(None, in_force, None), cycle=(0, 0), count=0)
 
 
@@ -208,21 +208,30 @@ def test_no_extension_replaces_a_method_of_the_service():
 
 
 def test_what_a_page_changes_is_logged():
+    """With what it replaces; where that cannot be told, it is changed and logged all the same."""
     service = Service()
+
+    def before(view):
+        return f"{view.in_force.tide} tide"
 
     async def run():
         operators = OperatorService(service, who=lambda peer: 0, admins=frozenset())
+        operators.views = Views()
         change = _changing("sea", service, operators)
         for event in ("high", "low"):
-            await change("a buoy", "Tide", event.encode(), f"tide {event}")
+            await change("a buoy", "Tide", event.encode(), before, f"tide {event}")
+        operators.views.tide = None
+        await change("a buoy", "Tide", b"none", before, "tide none")
 
     asyncio.run(run())
     assert [parts[2:] for parts in service.requested] == [
-        [event, b"-1", b"a buoy", b""] for event in (b"high", b"low")
+        [event, b"-1", b"a buoy", b""] for event in (b"high", b"low", b"none")
     ]
-    assert [(one.method, one.user, one.uid, one.after) for one in service.logged] == [
-        ("Tide", "a buoy", -1, "tide high"), ("Tide", "a buoy", -1, "tide low"),
-    ]  # fmt: skip
+    assert {(one.method, one.user, one.uid) for one in service.logged} == {("Tide", "a buoy", -1)}
+    assert [one.after for one in service.logged] == ["tide high", "tide low", "tide none"]
+    first, second, third = (one.before for one in service.logged)
+    assert (first, second) == ("ebb tide", "ebb tide")
+    assert third.startswith("not known: ")
 
 
 def test_the_rest_is_explained_if_an_extension_fails(caplog):

@@ -8,6 +8,7 @@ Rules
        that nobody else may write.
     3. A file that cannot be read or is invalid changes nothing: the last good entries stay in
        force, and the problem is reported in the log, in `power show` and by a metric.
+    4. What it changes is in the log of operators' changes (`signal_changes.py`).
 """
 
 import contextlib
@@ -24,6 +25,8 @@ from zoneinfo import ZoneInfo
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor.corridor_switch import CorridorSwitch
 from bridge.extensions.power.corridor.entry_log import Author
+from bridge.extensions.power.corridor.sentences import bounds_text, span_text
+from bridge.extensions.power.corridor.signal_changes import SignalChanges
 from bridge.extensions.power.corridor.signal_text import read_signal
 from bridge.rpc.transport.users import user_name
 
@@ -50,18 +53,21 @@ class SignalFile:
         *,
         owners: frozenset[int],
         timezone: Callable[[], str],
+        changes: SignalChanges,
     ) -> None:
         """Prepares it.
 
         Args:
             owners: user ids that the file may belong to.
             timezone: the timezone of instants that name none.
+            changes: logs what it changes.
         """
         self.problem = ""
         self._path = path
         self._corridor = corridor
         self._owners = owners
         self._timezone = timezone
+        self._changes = changes
         self._seen: _Seen = ()
         self._looking = threading.Lock()
         self._stopping = threading.Event()
@@ -76,6 +82,7 @@ class SignalFile:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(5)
+        self._changes.settle(ending=True)
 
     def look(self) -> None:
         """Reads the file if it has changed since it was last read without a problem."""
@@ -89,9 +96,13 @@ class SignalFile:
                 return
             zone = ZoneInfo(self._timezone())
             wishes = () if text is None else read_signal(text, zone, str(self._path))
-            author = Author(f"signal file {self._path}", f"owner {owner}" if owner else "removed")
+            origin = "removed" if owner is None else f"owner {user_name(owner)}"
+            author = Author(f"signal file {self._path}", origin)
             if wishes or self._corridor.bounded:
+                before = self._bounds()
                 self._corridor.enter(wishes, author, group=GROUP)
+                if (after := self._bounds()) != before:
+                    self._changes.changed(-1 if owner is None else owner, before, after)
             self._seen = seen
         except ConfigError as error:
             self._tell(str(error))
@@ -102,10 +113,20 @@ class SignalFile:
         else:
             self._tell("")
 
+    def _bounds(self) -> str:
+        """The bounds of the file that are in force or will be, as text."""
+        corridor = self._corridor
+        return "; ".join(
+            f"{bounds_text(entry.lower_w, entry.upper_w)}, {span_text(entry.start_s, entry.end_s)}"
+            + (f" ({entry.reason})" if entry.reason else "")
+            for entry in corridor.entry_log().of_group(GROUP, corridor.now_s)
+        )
+
     def _follow(self) -> None:
         while not self._stopping.wait(LOOK_S):
             try:
                 self.look()
+                self._changes.settle()
             except Exception:  # a bug here must not end it for good
                 _log.exception("the signal file cannot be followed")
 
@@ -119,18 +140,18 @@ class SignalFile:
         else:
             _log.info("power signal: %s is read again", self._path)
 
-    def _read(self) -> tuple[str | None, _Seen, str]:
-        """The text (None: no file, or it has not changed), what identifies it, and its owner."""
+    def _read(self) -> tuple[str | None, _Seen, int | None]:
+        """The text (None: no file, or it has not changed), what identifies it, and whose it is."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            return None, None, ""
+            return None, None, None
         with contextlib.ExitStack() as ending:
             ending.callback(os.close, handle)
             found = os.fstat(handle)
             seen = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
             if seen == self._seen:
-                return None, seen, ""
+                return None, seen, None
             self._check(found)
             content = b""
             while len(content) <= MAX_BYTES and (piece := os.read(handle, MAX_BYTES + 1)):
@@ -140,7 +161,7 @@ class SignalFile:
         text = content.decode()
         if not text.strip():  # another program may be writing it
             raise ConfigError("", "is empty: write [] for no entry", file=str(self._path))
-        return text, seen, user_name(found.st_uid)
+        return text, seen, found.st_uid
 
     def _check(self, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):

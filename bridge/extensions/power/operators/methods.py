@@ -4,6 +4,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bridge.extensions.power.corridor.entry_log import Wish
 from bridge.extensions.power.operators.calibrate import calibrate_reply
 from bridge.extensions.power.operators.event_page import event_page
 from bridge.extensions.power.operators.method_names import CORRIDOR, CURVES, EVENTS
+from bridge.extensions.power.operators.power_changes import group_of
 from bridge.extensions.power.operators.power_source import measured_words
 from bridge.extensions.power.operators.power_trial import trial
 from bridge.extensions.power.operators.power_view import entries_of, power_reply
@@ -52,6 +54,20 @@ async def _bounds(looking: Looking) -> str:
     return json.dumps([asdict(entry) for entry in entries_of(await looking.view()).entered])
 
 
+def _event_now(event: str, view: View) -> str:
+    """The bounds that an event has; empty: none."""
+    entered = entries_of(view).entered
+    stand = [each for each in entered if each.group == group_of(event) and not each.removed_s]
+    if not stand:
+        return ""
+    bounds = [[each.start_s, each.end_s, each.upper_w] for each in stand]
+    return _event_text(event, stand[0].reason, bounds)
+
+
+def _event_text(event: str, name: str, bounds: Sequence[Sequence[int | None]]) -> str:
+    return f"{event} {name}: {json.dumps(bounds)}"
+
+
 class PowerMethods(OperatorMethods):
     """See `bridge.extensions.operators_port.OperatorMethods`."""
 
@@ -74,8 +90,8 @@ class PowerMethods(OperatorMethods):
             sendable = name.encode(errors="replace").decode()
             question = json.dumps([event, sendable, bounds]).encode()
             program = "a program with the token of power events"
-            text = f"{event} {name}: {json.dumps(bounds)}"
-            return int(await change(program, EVENTS, question, text))
+            text = _event_text(event, name, bounds)
+            return int(await change(program, EVENTS, question, partial(_event_now, event), text))
 
         return event_page(carry, Path(settings["token_file"]))
 

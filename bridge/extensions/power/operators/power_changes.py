@@ -21,6 +21,11 @@ MAX_OF_EVENTS = 200
 _GROUP = "event "
 
 
+def group_of(event: str) -> str:
+    """The group of the entries of an event."""
+    return f"{_GROUP}{event}"
+
+
 def change_corridor(
     corridor: CorridorSwitch, request: pb.CorridorRequest, who: Requester
 ) -> pb.CorridorReply:
@@ -63,7 +68,7 @@ def take_event(corridor: CorridorSwitch, question: bytes) -> int:
         ConfigError: power is not bounded, or the bounds are invalid.
     """
     event, name, bounds = json.loads(question)
-    group = f"{_GROUP}{event}"
+    group = group_of(event)
     wishes = [Wish(start, end, upper_w=upper, reason=name) for start, end, upper in bounds]
     now_s, entry_log = corridor.now_s, corridor.entry_log()
     if wishes and all(wish.end_s <= now_s for wish in wishes):

@@ -51,7 +51,7 @@ def functions():
 
 def part_of(functions):
     context = ServiceContext(
-        None, lambda: functions.cycles, functions.decider, functions.switch, None, None, None
+        None, lambda: functions.cycles, functions.decider, functions.switch, None, None, None, None
     )
     return SharingPart(context)
 
