@@ -40,7 +40,7 @@ class PageOnCluster:
         words = ["bash", "-euo", "pipefail", "-c"]
         if mark.run == "login":
             words.append(f"exec 2>&1\n{SAME_SHELL}\n{script}")
-            return self.cluster.process(*words, user=mark.user, timeout_s=TIMEOUT_S)
+            return self.cluster.process(*words, user=mark.user or "user", timeout_s=TIMEOUT_S)
         return subprocess.run(
             ["docker", "exec", f"{self.cluster.name}-controller", *words, f"exec 2>&1\n{script}"],
             capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
@@ -52,7 +52,7 @@ class PageOnCluster:
         self.stand()
         for name, content in files_of(mark.files).items():
             write = ("sh", "-c", f"cat > {name}")
-            self.cluster.process(*write, user=mark.user, stdin=content.decode())
+            self.cluster.process(*write, user=mark.user or "user", stdin=content.decode())
 
 
 class BesideService:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands within sentences and tables: is there such a command, and has it these options?"""
+"""Commands within sentences and tables: do they, their options and values exist?"""
 
 import importlib
+import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args, get_origin
 
 import click
 import typer
 
 from bridge.cli.main import COMMANDS, module_of
-from tests.documents.pages import ROOT, Inline, Page
+from tests.documents.marks import Run
+from tests.documents.pages import PAGES, ROOT, Inline, Page, read
 
 TABLES = {
     "docs/EXPERIMENTS.md": ("lab experiment", "lab experiment-report"),
@@ -19,6 +22,15 @@ TABLES = {
     "docs/SIMULATOR.md": ("lab simulate",),
 }
 """Pages whose tables of options (in their first column) are those of these commands."""
+
+OTHERS = "|".join(
+    (
+        "sbatch", "srun", "salloc", "scancel", "scontrol", "squeue", "sinfo", "sacct", "sacctmgr",
+        "qsub", "qmgr", "qstat", "qrun", "qdel", "systemctl", "pip", "apt-get", "openssl", "make",
+        "kill", "docker", "mpirun",
+    )
+)  # fmt: skip
+"""Programs whose commands the pages name."""
 
 ALONE = ("--help", "-h", "--version", "-V")
 """Options of `schedbridge` itself."""
@@ -84,13 +96,62 @@ def _wrong_options(command: click.Command, words: list[str]) -> list[str]:
     own = words[: words.index("--")] if "--" in words else words
     known = options_of(command)
     named = (word.split("=")[0].rstrip(",;.") for word in own if word.startswith("--"))
-    return [f"there is no option {option}" for option in named if option not in known]
+    lacking = [f"there is no option {option}" for option in named if option not in known]
+    return lacking + _wrong_values(command, own)
+
+
+def _wrong_values(command: click.Command, words: list[str]) -> list[str]:
+    """Values that an option does not take; a word in capitals stands for any."""
+    choices = {
+        name: named
+        for parameter in command.params
+        if (named := _choices(getattr(parameter, "type_descriptor", None)))
+        for name in parameter.opts
+    }
+    given = [tuple(word.split("=", 1)) for word in words if "=" in word]
+    found = []
+    for option, value in (*given, *itertools.pairwise(words)):
+        for one in value.rstrip(",;.").split("|"):
+            if option in choices and not one.isupper() and one not in choices[option]:
+                found.append(f"{option} takes {', '.join(choices[option])}, not {one}")
+    return found
+
+
+def _choices(described: Any) -> list[str]:
+    """The values of an option that takes one of a few; none of any other option."""
+    annotation = getattr(described, "annotation", None)
+    kinds = [annotation, *get_args(annotation)]  # an option that may be left out is a union
+    return [str(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
 
 
 def commands_in(page: Page) -> Iterator[Inline]:
     """The spans that are commands of schedbridge."""
     for span in page.inlines:
         if re.match(r"schedbridge [a-z-]", span.text):
+            yield span
+
+
+def commands_of_others(page: Page) -> Iterator[Inline]:
+    """The spans that are commands of other programs, with a word after the program's name."""
+    for span in page.inlines:
+        if re.match(rf"(?:{OTHERS}|scripts/[a-z-]+) \S", span.text):
+            yield span
+
+
+def not_in_blocks(spans: Iterable[Inline]) -> Iterator[Inline]:
+    """Those commands that no block of any page runs, each once."""
+    run = {
+        " ".join(line.removeprefix("$ ").split())
+        for path in PAGES
+        for block in read(path).blocks
+        if isinstance(block.mark, Run)
+        for line in block.text.splitlines()
+    }
+    seen = set()
+    for span in spans:
+        known = any(re.match(rf"{re.escape(span.text)}(?:$|[ ;|])", line) for line in run)
+        if not known and span.text not in seen:
+            seen.add(span.text)
             yield span
 
 

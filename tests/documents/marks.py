@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-Place = Literal["host", "checkout", "login", "controller", "service", "container"]
+Place = Literal["host", "checkout", "login", "controller", "service", "container", "pbs"]
 """See README.md."""
 Kind = Literal[
     "configuration", "policy", "system", "corridor", "experiment", "signal", "event", "nodes",
@@ -28,7 +28,7 @@ class Run(_Mark):
         run: where.
         engine: it starts containers itself.
         slow: it takes more than some seconds of CPU, and runs with the cluster's blocks.
-        user: who types it, at `login`.
+        user: who types it, at `login` and, other than root, at `pbs`.
         files: those it needs, by name: their paths in the checkout; or names of `samples`.
         first: shell commands that the page takes for granted.
         lines: the block is no script; it becomes this file, and `then` puts it into use.
@@ -40,7 +40,7 @@ class Run(_Mark):
     run: Place
     engine: bool = False
     slow: bool = False
-    user: str = "user"
+    user: str = ""
     files: dict[str, str] | list[str] = Field(default_factory=list)
     first: str = ""
     lines: str = ""
@@ -52,6 +52,11 @@ class Run(_Mark):
     def on_cluster(self) -> bool:
         """It needs a Docker engine."""
         return self.engine or self.run in ON_CLUSTER
+
+    @property
+    def at_hand(self) -> bool:
+        """It takes seconds, and needs no more than this machine."""
+        return not (self.on_cluster or self.slow or self.run == "pbs")
 
 
 class Output(_Mark):

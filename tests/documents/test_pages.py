@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents import inline
+from tests.documents.__main__ import COMMAND, NOT_RUN, not_run
 from tests.documents.following import Follower
 from tests.documents.host import Host
 from tests.documents.loading import load
@@ -17,12 +18,8 @@ READ = [read(path) for path in PAGES]
 LOADED = [block for page in READ for block in page.blocks if isinstance(block.mark, Load)]
 
 
-def fast(mark: Run) -> bool:
-    return not (mark.on_cluster or mark.slow)
-
-
 def on_this_machine(page: Page) -> bool:
-    return any(isinstance(b.mark, Run) and fast(b.mark) for b in page.blocks)
+    return any(isinstance(b.mark, Run) and b.mark.at_hand for b in page.blocks)
 
 
 @pytest.mark.parametrize("page", READ, ids=lambda page: page.path)
@@ -40,7 +37,7 @@ def test_configurations_load(block, tmp_path: Path) -> None:
 def test_commands_do_what_the_page_says(page: Page, tmp_path: Path) -> None:
     """Slow: commands start one after the other, and simulate thousands of jobs."""
     host = Host(tmp_path)
-    follower = Follower(lambda mark: host if fast(mark) else None)
+    follower = Follower(lambda mark: host if mark.at_hand else None)
     follower.follow(page.blocks)
     assert not follower.faults, "\n\n".join(follower.faults)
 
@@ -53,6 +50,10 @@ def test_commands_in_sentences_exist(page: Page) -> None:
         for problem in inline.problems(span.text)
     ]
     assert wrong == []
+
+
+def test_the_page_of_what_is_not_run_is_up_to_date() -> None:
+    assert (ROOT / NOT_RUN).read_text() == not_run(), f"{COMMAND} writes it"
 
 
 @pytest.mark.parametrize("path", inline.TABLES)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command in namespaces of its own: network, mounts, processes, host name.
 
-Inside, /etc is a private copy with names of machines and users that exist nowhere else, and
-/var/spool is empty. All users may run this Python. When the command ends, everything that it
-started ends.
+Inside, /etc and /run are private copies, /etc with names of machines and users that exist nowhere
+else, and /var/spool is empty. All users may run this Python. When the command ends, everything that
+it started ends.
 
 Usage: python -m tests.real_pbs.world COMMAND...
 """
@@ -36,10 +36,12 @@ def enter(command: list[str]) -> int:
 def _prepare(scratch: str) -> None:
     _sh("mount", "--make-rprivate", "/")
     _sh("mount", "-t", "tmpfs", "tmpfs", scratch)
-    for name in ("upper", "work"):
-        Path(scratch, name).mkdir()
-    _sh("mount", "-t", "overlay", "overlay", "-o",
-        f"lowerdir=/etc,upperdir={scratch}/upper,workdir={scratch}/work", "/etc")  # fmt: skip
+    for folder in ("/etc", "/run"):
+        layers = Path(f"{scratch}/layers{folder}")
+        for name in ("upper", "work"):
+            (layers / name).mkdir(parents=True)
+        _sh("mount", "-t", "overlay", "overlay", "-o",
+            f"lowerdir={folder},upperdir={layers}/upper,workdir={layers}/work", folder)  # fmt: skip
     _sh("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/spool")
     # Moms make the jobs' TMPDIR there, by job id: another world has the same ids.
     _sh("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/var/tmp")

@@ -182,7 +182,20 @@ def test_a_follower_reports_what_a_page_does_not_keep(given) -> None:
         ("schedbridge status --jsonn", "there is no option --jsonn"),
         ("schedbridge power corridor --lists", "there is no option --lists"),
         ("schedbridge --verbose", "no option --verbose"),
+        ("schedbridge pbs-link --log-level debug", ""),
+        ("schedbridge pbs-link --log-level LEVEL --log-format=json|text", ""),
+        (
+            "schedbridge pbs-link --log-level loud",
+            "--log-level takes debug, info, warning, error, not loud",
+        ),
+        ("schedbridge pbs-link --log-format=xml|text", "--log-format takes text, json, not xml"),
     ],
 )
 def test_commands_in_sentences_are_held_against_the_real_ones(text: str, problem: str) -> None:
     assert inline.problems(text) == ([problem] if problem else [])
+
+
+def test_what_no_block_runs_is_listed_once() -> None:
+    text = "`sbatch --hold`, `sbatch`, `scripts/cluster up`, `qstat --no-such`, `qstat --no-such`"
+    spans = list(inline.commands_of_others(read("x.md", text)))
+    assert [s.text for s in inline.not_in_blocks(spans)] == ["sbatch --hold", "qstat --no-such"]
