@@ -24,7 +24,7 @@ _LAB: Final = "lab"
 
 COMMANDS: Final = {
     # name: (module, in bridge.cli unless it is named in full, function or typer app in it, one line
-    # for --help). Those of extensions are here, too: --help imports no extension.
+    # for --help). That of power is here, too, as long as its package imports numpy.
     "serve": ("serve", "serve", "Run the service."),
     "agent": ("agent", "agent", "Run the agent of a node."),
     "pbs-link": ("pbs_link", "pbs_link", "Take the place of pbs_sched on an OpenPBS server."),
@@ -53,11 +53,6 @@ COMMANDS: Final = {
     "unreserve": ("operators.reserve", "unreserve", "Remove a reservation (administrators)."),
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),
     "elastic": ("operators.elastic", "app", "Show and change jobs that grow and shrink."),
-    "coschedule": (
-        "bridge.extensions.sharing.commands.coschedule",
-        "app",
-        "Show what was learnt of two jobs on a node; end sharing, or allow it again.",
-    ),
     "lab simulate": (
         "simulation.simulate",
         "simulate",
@@ -140,9 +135,18 @@ def _main(words: list[str]) -> None:
     else:
         n_words = 2 if words[0] == _LAB else 1
         name = " ".join(words[:n_words])
-        if name not in COMMANDS:
+        if name not in COMMANDS and name not in commands():
             sys.exit(_fail(_unknown(name), 2))
         _run(name, words[n_words:])
+
+
+def commands() -> dict[str, tuple[str, str, str]]:
+    """All commands, as `COMMANDS`: also those of extensions, which take longer to find."""
+    from bridge.cli.extension_commands import extension_commands  # noqa: PLC0415 - slow
+
+    found, _ = extension_commands()
+    of_extensions = {name: (it.module, it.attribute, it.summary) for name, it in found.items()}
+    return {**of_extensions, **COMMANDS}
 
 
 def _unknown(name: str) -> str:
@@ -150,7 +154,15 @@ def _unknown(name: str) -> str:
         return f"'{name}' is a command of the laboratory: schedbridge {_LAB} {name}"
     in_lab = name.startswith(f"{_LAB} ")
     there = [*_site_commands(), _LAB] if not in_lab else list(_lab_commands())
-    return f"no command '{name}'; there are {', '.join(there)}"
+    return f"no command '{name}'; there are {', '.join(there)}{_left_out()}"
+
+
+def _left_out() -> str:
+    """The end of a message about an unknown name: it may be that of a broken extension."""
+    from bridge.cli.extension_commands import extension_commands  # noqa: PLC0415 - slow
+    from bridge.entry_points import mending  # noqa: PLC0415 - slow
+
+    return mending(extension_commands()[1])
 
 
 def _unwritten(error: OSError) -> int:
@@ -206,7 +218,8 @@ def _listed(commands: Mapping[str, str]) -> list[str]:
 
 
 def _site_commands() -> dict[str, str]:
-    return {name: summary for name, (_, _, summary) in COMMANDS.items() if " " not in name}
+    own = {name: summary for name, (_, _, summary) in COMMANDS.items() if " " not in name}
+    return own | {name: each[2] for name, each in commands().items() if name not in COMMANDS}
 
 
 def _lab_commands() -> dict[str, str]:
@@ -219,6 +232,8 @@ def _lab_commands() -> dict[str, str]:
 
 def module_of(name: str) -> str:
     """The module of a command."""
+    if name not in COMMANDS:
+        return commands()[name][0]
     module, _, _ = COMMANDS[name]
     return module if module.startswith("bridge.") else f"bridge.cli.{module}"
 
@@ -226,7 +241,7 @@ def module_of(name: str) -> str:
 def _run(name: str, arguments: list[str]) -> None:
     import typer  # noqa: PLC0415 - --help needs no typer
 
-    _, attribute, _ = COMMANDS[name]
+    _, attribute, _ = COMMANDS.get(name) or commands()[name]
     found = getattr(importlib.import_module(module_of(name)), attribute)
     app = found
     if not isinstance(found, typer.Typer):

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 import typer
 
-from bridge.cli.main import COMMANDS, module_of
+from bridge.cli.main import commands, module_of
 from tests.documents.marks import Run
 from tests.documents.pages import PAGES, ROOT, Inline, Page, read
 
@@ -38,7 +38,7 @@ ALONE = ("--help", "-h", "--version", "-V")
 
 def command_named(name: str) -> click.Command:
     """A command as typer makes it."""
-    _, attribute, _ = COMMANDS[name]
+    _, attribute, _ = commands()[name]
     found = getattr(importlib.import_module(module_of(name)), attribute)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
@@ -69,7 +69,7 @@ def problems(text: str) -> list[str]:
     prefix, words = ("lab ", words[1:]) if in_lab else ("", words)
     found: list[str] = []
     for name in words[0].split("|"):
-        if prefix + name not in COMMANDS:
+        if prefix + name not in commands():
             found.append(f"there is no command {prefix}{name}")
             continue
         found += _wrong_words(command_named(prefix + name), words[1:])

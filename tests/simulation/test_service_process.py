@@ -265,8 +265,8 @@ def as_nobody(*arguments):
 
 AS_NOBODY = """
 import contextlib, encodings.idna, importlib, io, json, os, sys, bridge.cli.simulation.record_live
-from bridge.cli.main import COMMANDS, main, module_of
-for name, (module, _, _) in COMMANDS.items():
+from bridge.cli.main import commands, main, module_of
+for name, (module, _, _) in commands().items():
     if module not in ("benchmarks.commands", "simulation.demo", "train"):
         importlib.import_module(module_of(name))
 for words in json.loads(sys.argv[1]):

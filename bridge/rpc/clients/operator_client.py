@@ -2,14 +2,16 @@
 """A client of the operators' interface of a running service."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 
 from bridge.errors import BridgeError
 from bridge.rpc.clients.options import OPTIONS
-from bridge.rpc.pb import coscheduling_pb2, operator_pb2, operator_pb2_grpc
+from bridge.rpc.pb import operator_pb2, operator_pb2_grpc
 from bridge.rpc.transport.status_codes import error_of
+
+Reply = TypeVar("Reply")
 
 _ORDER_S = 60.0
 """Orders for the controller take at least until its next call."""
@@ -128,14 +130,17 @@ class OperatorClient:
         )
         return reply
 
-    def coscheduling(
-        self, request: coscheduling_pb2.CoschedulingRequest
-    ) -> coscheduling_pb2.CoschedulingReply:
-        """What was learnt about two jobs on a node; switches sharing, exports or imports this."""
-        reply: coscheduling_pb2.CoschedulingReply = self._call(
-            self._stub.Coscheduling, request, timeout_s=_ORDER_S
-        )
-        return reply
+    def of_extension(self, method: str, request: object, reply: type[Reply]) -> Reply:
+        """Calls a method of an extension.
+
+        Args:
+            method: its name in the contract.
+            reply: the type of its reply.
+        """
+        found = self._call(getattr(self._stub, method), request, timeout_s=_ORDER_S)
+        if not isinstance(found, reply):
+            raise TypeError(f"{method} has no reply of the type {reply.__name__}")
+        return found
 
     def changes(self, limit: int = 0, since_s: int = 0) -> operator_pb2.ChangesReply:
         """The last changes that were requested; 0: 20."""

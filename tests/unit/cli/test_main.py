@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.main import COMMANDS, module_of, usage
+from bridge.cli.main import commands, module_of, usage
 from bridge.cli.operators.asking import print_json, shown, until, when
 from bridge.rpc.pb import operator_pb2 as pb
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_every_command_is_there_and_has_help(name, schedbridge):
-    _, attribute, _ = COMMANDS[name]
+    _, attribute, _ = commands()[name]
     assert hasattr(importlib.import_module(module_of(name)), attribute)
     code, out, _ = schedbridge(*name.split(), "--help")
     assert code == 0
@@ -28,7 +28,7 @@ def test_help_names_every_command_and_imports_little(schedbridge):
     assert code == 0
     assert out == usage()
     _, of_lab, _ = schedbridge("lab", "--help")
-    for name in COMMANDS:
+    for name in commands():
         assert f"\n  {name.removeprefix('lab ')} " in (of_lab if " " in name else out)
     assert "\n  lab " in out
     script = (

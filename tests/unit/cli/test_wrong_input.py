@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.main import COMMANDS
+from bridge.cli.main import commands
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = files("bridge.lab.sim").joinpath("data")
@@ -138,7 +138,7 @@ def test_files_that_are_something_else(schedbridge, tmp_path, poison, command):
         refused(schedbridge, *words)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_options_that_are_not_there(schedbridge, name):
     assert "no such option" in refused(schedbridge, *name.split(), "--nonsense").lower()
     refused(schedbridge, *name.split(), *["x"] * 30)

@@ -21,6 +21,7 @@ from bridge.cli.operators.asking import (
 )
 from bridge.errors import ConfigError
 from bridge.extensions.sharing.exchange_text import MAX_BYTES
+from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import coscheduling_pb2 as pb
 
 app = typer.Typer(
@@ -44,7 +45,7 @@ def show(
     for a busy host next time, and an upper bound of it. Users see pairs with jobs of their own.
     """
     with ask(config, socket) as service:
-        reply = service.coscheduling(pb.CoschedulingRequest())
+        reply = _asked(service, pb.CoschedulingRequest())
     if as_json:
         print_json(reply)
         return
@@ -85,7 +86,7 @@ def export(
 ) -> None:
     """Write all that was learnt as JSON, which can be read and edited (administrators)."""
     with ask(config, socket) as service:
-        reply = service.coscheduling(pb.CoschedulingRequest(order=_Order.EXPORT))
+        reply = _asked(service, pb.CoschedulingRequest(order=_Order.EXPORT))
     if file is None:
         say(reply.text)
         return
@@ -110,7 +111,7 @@ def import_(
     except OSError as error:
         raise ConfigError(str(file), f"cannot be read: {error.strerror or error}") from None
     with ask(config, socket) as service:
-        reply = service.coscheduling(pb.CoschedulingRequest(order=_Order.IMPORT, text=text))
+        reply = _asked(service, pb.CoschedulingRequest(order=_Order.IMPORT, text=text))
     if as_json:
         print_json(reply)
     else:
@@ -119,11 +120,15 @@ def import_(
         console().print(f"imported: {minimum}{count} pairs of applications")
 
 
+def _asked(service: OperatorClient, request: pb.CoschedulingRequest) -> pb.CoschedulingReply:
+    return service.of_extension("Coscheduling", request, pb.CoschedulingReply)
+
+
 def _order(
     order: "pb.CoschedulingRequest.Order", config: Path | None, socket: Path | None, as_json: bool
 ) -> None:
     with ask(config, socket) as service:
-        reply = service.coscheduling(pb.CoschedulingRequest(order=order))
+        reply = _asked(service, pb.CoschedulingRequest(order=order))
     if as_json:
         print_json(reply)
         return
