@@ -100,7 +100,7 @@ static bool names_more_nodes_than_it_needs(const job_record_t *job)
 
 // ---------------------------------------------------------------- of its partitions
 
-static bool fills_least_loaded_nodes(const job_record_t *job, const part_record_t *part)
+static bool spreads_over_nodes(const job_record_t *job, const part_record_t *part)
 {
     (void)job;
     return part->flags & PART_FLAG_LLN;
@@ -149,7 +149,7 @@ const unmodelled_kind_t unmodelled_kinds[] = {
     {"--gpus-per-socket", .is_of_job = has_devices_on_sockets},
     {"--reservation=a,b", .is_of_job = reservations_are_open},
     {"--nodelist=n1,n2 --nodes=1", .is_of_job = names_more_nodes_than_it_needs},
-    {"LLN=YES", .is_of_part = fills_least_loaded_nodes},
+    {"LLN=YES", .is_of_part = spreads_over_nodes},
     {"ExclusiveUser=YES", .is_of_part = has_nodes_of_one_user},
     {"OverSubscribe=FORCE", .is_of_part = is_shared_by_slurm},
     {"MaxCPUsPerNode", .is_of_part = limits_cpus_of_nodes},

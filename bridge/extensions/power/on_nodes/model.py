@@ -13,7 +13,7 @@ class NodeLoad:
     """The load of a node, as last read.
 
     Attributes:
-        cpus: of the node.
+        cpus: how many the node has.
         busy_cpus: mean number of CPUs in use; None: unknown.
     """
 

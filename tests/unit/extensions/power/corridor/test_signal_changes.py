@@ -21,9 +21,9 @@ class Log:
         """Changes from each of these bounds to the next."""
         for before, after in pairwise(bounds):
             self.changes.changed(uid, before, after)
-            self.wait(every_s)
+            self.let_pass(every_s)
 
-    def wait(self, seconds):
+    def let_pass(self, seconds):
         for _ in range(int(seconds)):
             self.clock_s += 1
             self.changes.settle()
@@ -41,7 +41,7 @@ def test_changes_with_pauses_are_logged_one_by_one_at_once(log):
     for uid, pair in ((0, ("", "900 W")), (4_000_000, ("900 W", "800 W")), (-1, ("800 W", ""))):
         log.changes.changed(uid, *pair)
         assert log.told()[-1] == pair
-        log.wait(PAUSE_S)
+        log.let_pass(PAUSE_S)
     assert [(each.uid, each.user) for each in log.found] == [
         (0, "root"), (4_000_000, "4000000"), (-1, "the file was removed"),
     ]  # fmt: skip
@@ -51,10 +51,10 @@ def test_changes_with_pauses_are_logged_one_by_one_at_once(log):
 def test_what_follows_within_a_while_is_one_entry_from_the_first_to_the_last(log):
     log.write("", "1", "2", "3", "4")
     assert log.told() == [("", "1")]
-    log.wait(PAUSE_S)
+    log.let_pass(PAUSE_S)
     assert log.told() == [("", "1"), ("1", "4")]
     assert "the last of 3 changes since " in log.found[1].result
-    log.wait(10 * PAUSE_S)
+    log.let_pass(10 * PAUSE_S)
     log.write("4", "5")
     assert log.told()[2:] == [("4", "5")]
 
@@ -76,6 +76,6 @@ def test_what_is_owed_is_logged_when_the_service_ends(log):
 
 def test_bounds_that_are_as_before_after_several_changes_are_told(log):
     log.write("1", "2", "1", "2")
-    log.wait(PAUSE_S)
+    log.let_pass(PAUSE_S)
     assert log.told() == [("1", "2"), ("2", "2")]
     assert "the last of 2 changes" in log.found[1].result
