@@ -45,7 +45,7 @@ def show(
     for a busy host next time, and an upper bound of it. Users see pairs with jobs of their own.
     """
     with ask(config, socket) as service:
-        reply = _asked(service, pb.CoschedulingRequest())
+        reply = _requested(service, pb.CoschedulingRequest())
     if as_json:
         print_json(reply)
         return
@@ -86,7 +86,7 @@ def export(
 ) -> None:
     """Write all that was learnt as JSON, which can be read and edited (administrators)."""
     with ask(config, socket) as service:
-        reply = _asked(service, pb.CoschedulingRequest(order=_Order.EXPORT))
+        reply = _requested(service, pb.CoschedulingRequest(order=_Order.EXPORT))
     if file is None:
         say(reply.text)
         return
@@ -111,7 +111,7 @@ def import_(
     except OSError as error:
         raise ConfigError(str(file), f"cannot be read: {error.strerror or error}") from None
     with ask(config, socket) as service:
-        reply = _asked(service, pb.CoschedulingRequest(order=_Order.IMPORT, text=text))
+        reply = _requested(service, pb.CoschedulingRequest(order=_Order.IMPORT, text=text))
     if as_json:
         print_json(reply)
     else:
@@ -120,7 +120,7 @@ def import_(
         console().print(f"imported: {minimum}{count} pairs of applications")
 
 
-def _asked(service: OperatorClient, request: pb.CoschedulingRequest) -> pb.CoschedulingReply:
+def _requested(service: OperatorClient, request: pb.CoschedulingRequest) -> pb.CoschedulingReply:
     return service.of_extension("Coscheduling", request, pb.CoschedulingReply)
 
 
@@ -128,7 +128,7 @@ def _order(
     order: "pb.CoschedulingRequest.Order", config: Path | None, socket: Path | None, as_json: bool
 ) -> None:
     with ask(config, socket) as service:
-        reply = _asked(service, pb.CoschedulingRequest(order=order))
+        reply = _requested(service, pb.CoschedulingRequest(order=order))
     if as_json:
         print_json(reply)
         return
