@@ -54,7 +54,7 @@ def main() -> int:
             print(f"{case.topic}: {case.name}: {case.lines}")
         print(f"{len(cases)} cases")
         return 0
-    if not cases:
+    if not cases and not given.rest:
         parser.error("no case is chosen")
     lock = (Path(tempfile.gettempdir()) / f"{given.name}.lock").open("w")
     try:
@@ -68,8 +68,7 @@ def main() -> int:
             _run(given, variant, of_it, rows, everything)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-    _write(given, rows, everything)
-    counts = table.counts([row.as_dict() for row in rows])
+    counts = table.counts(_write(given, rows, everything))
     print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     return 1 if counts.get("worse") or counts.get("broken") or len(rows) < len(cases) else 0
 
@@ -109,8 +108,8 @@ def _run(
                 stand.down()
 
 
-def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> None:
-    """Writes the requested files from the rows so far."""
+def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> list[dict]:
+    """Writes the requested files from the rows so far; the rows, with --add those before, too."""
     told = [row.as_dict() | {"run": version()} for row in rows]
     if given.add and given.json and given.json.exists():
         fresh = {(row["topic"], row["name"]): row for row in told}
@@ -124,6 +123,7 @@ def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case
         given.table.write_text(table.markdown(told, wanting=len(everything) - len(told)))
     if given.differences:
         given.differences.write_text(table.differences(told))
+    return told
 
 
 if __name__ == "__main__":
