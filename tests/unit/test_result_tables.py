@@ -73,7 +73,7 @@ class Table:
 
 
 def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
 
 
 def tables(page: Path) -> list[Table]:

@@ -93,7 +93,7 @@ class ReportedCluster:
         self._odd_names: dict[str, str] = {}
         self._unread_names: dict[str, str] = {}
         self._left_out = LeftOut("job")
-        self._unaddressable = UnaddressableJobs()
+        self._unaddressable: UnaddressableJobs | None = None  # until there is one
         self._contradictory: dict[str, str] = {}
 
     def apply(self, request: pb.CycleRequest) -> None:
@@ -218,12 +218,13 @@ class ReportedCluster:
                 if before.state != pb.JOB_STATE_PENDING == job.state:
                     continue
             found[job.id] = job
-        return found | self._counted(impossible)
+        return found | self._counted(impossible) if impossible else found
 
     def _counted(self, jobs: Iterable[pb.Job]) -> dict[str, pb.Job]:
         """What counts of jobs whose ids are impossible, by keys of their own."""
         found: dict[str, pb.Job] = {}
         before: Counter[str] = Counter()
+        self._unaddressable = self._unaddressable or UnaddressableJobs()
         for job in jobs:
             waits = job.state == pb.JOB_STATE_PENDING
             why = "this is not a job id" if waits else "this is not a job id; what it holds counts"
@@ -245,11 +246,15 @@ class ReportedCluster:
             self.changes += 1
 
     def _forget(self, job_id: str) -> None:
-        if self._unaddressable.is_shared(job_id):
+        unaddressable = self._unaddressable
+        if unaddressable is not None and unaddressable.is_shared(job_id):
             return
         if self._left_out.reasons.pop(printable(job_id), None) is not None:
             self.gone.append(job_id)
-        self._release(job_id if is_id(job_id) else self._unaddressable.forget(job_id))
+        if is_id(job_id):
+            self._release(job_id)
+        elif unaddressable is not None:
+            self._release(unaddressable.forget(job_id))
         if self._pending.remove(job_id):
             self._job_table = None
             self.gone.append(job_id)

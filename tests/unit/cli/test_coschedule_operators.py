@@ -40,7 +40,8 @@ class Service:
     def __exit__(self, *_):
         pass
 
-    def coscheduling(self, request):
+    def of_extension(self, method, request, reply):
+        assert (method, reply) == ("Coscheduling", pb.CoschedulingReply)
         self.requested.append(request)
         return self.reply
 

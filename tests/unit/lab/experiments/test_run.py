@@ -71,10 +71,14 @@ def test_what_crashes_costs_its_own_retries_alone(tmp_path: Path) -> None:
 
 def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, *["wait"] * 9), Stop()
+    before_stop: set[int] = set()
+
+    def begun() -> set[int]:
+        return {cell.seed for cell in cells if _begins(tmp_path, cell)}
 
     def observe(moment: RunStatus) -> None:
-        begun = sum(_begins(tmp_path, cell) for cell in cells)
-        if begun == 2 and not stop.requested:
+        if len(begun()) >= 2 and not stop.requested:
+            before_stop.update(begun())
             os.kill(os.getpid(), signal.SIGINT)
         if moment.stopping:
             (tmp_path / "begins" / "go").touch()
@@ -83,9 +87,9 @@ def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) 
         stop = requested
         _run(client, tmp_path, cells, observe, stop)
     assert stop.requested == 1
-    begun = {cell.seed for cell in cells if _begins(tmp_path, cell)}
-    assert {result.cell.seed for result, _ in read_all(tmp_path)} == begun
-    assert 2 <= len(begun) < len(cells)
+    # One that begins while the others are called back may end, or be left for the next run.
+    assert before_stop <= {result.cell.seed for result, _ in read_all(tmp_path)} <= begun()
+    assert 2 <= len(before_stop) <= len(begun()) < len(cells)
 
 
 def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
