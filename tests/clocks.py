@@ -17,6 +17,7 @@ MAY_READ = {
     "tests/documents/cluster.py": PROGRAMS,
     "tests/documents/container.py": PROGRAMS,
     "tests/documents/host.py": PROGRAMS,
+    "tests/documents/slurm_parsers.py": PROGRAMS,
     "tests/documents/test_cluster_pages.py": DAEMONS,
     "tests/documents/test_pages.py": PROGRAMS,
     "tests/durations.py": "measures the CPU time of tests",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents import inline, slurm_parsers
 from tests.documents.cluster import BesideService, PageOnCluster
 from tests.documents.container import Container
 from tests.documents.following import Follower, Place
@@ -77,3 +78,15 @@ def test_commands_do_what_the_page_says(
         follower = Follower(lambda mark: found[mark.run], shown)
         follower.follow(page.blocks)
     assert not follower.faults, "\n\n".join(follower.faults)
+
+
+def test_commands_of_slurm_in_sentences_parse() -> None:
+    """Slow: a container, and a process for each command."""
+    named = {
+        span.text
+        for page in READ
+        for span in inline.commands_in(page)
+        if inline.program_of(span) in slurm_parsers.PROGRAMS
+    }
+    assert named
+    assert slurm_parsers.problems(sorted(named)) == []

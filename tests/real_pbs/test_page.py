@@ -63,6 +63,7 @@ class ServersHost:
 
 
 def test_commands_do_what_the_page_says(server) -> None:
+    """Slow: real daemons; jobs are planned, started and handed over."""
     # As PBS's installation leaves it: its own scheduler runs.
     conf = Path("/etc/pbs.conf")
     conf.write_text(conf.read_text().replace("PBS_START_SCHED=0", "PBS_START_SCHED=1"))

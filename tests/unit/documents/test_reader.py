@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from tests.documents import inline
+from tests.documents import inline, listing, parsing
 from tests.documents.following import Follower
 from tests.documents.marks import BadMark, Drawing, Load, NotRun, Output, Run, parse
-from tests.documents.pages import Block, read
+from tests.documents.pages import Block, Inline, read
 from tests.documents.stated import missing
 
 PAGE = """# A page
@@ -175,27 +175,47 @@ def test_a_follower_reports_what_a_page_does_not_keep(given) -> None:
         ("schedbridge status --json", ""),
         ("schedbridge power corridor --list", ""),
         ("schedbridge elastic grow|shrink|hold JOB", ""),
+        ("schedbridge coschedule export [FILE]", ""),
+        ("schedbridge lab simulate --out", ""),
         ("schedbridge run -- prog --its-own", ""),
-        ("schedbridge statuses", "there is no command statuses"),
-        ("schedbridge power corridors", "there is no command corridors"),
-        ("schedbridge elastic grow|widen JOB", "there is no command widen"),
-        ("schedbridge status --jsonn", "there is no option --jsonn"),
-        ("schedbridge power corridor --lists", "there is no option --lists"),
-        ("schedbridge --verbose", "no option --verbose"),
-        ("schedbridge pbs-link --log-level debug", ""),
         ("schedbridge pbs-link --log-level LEVEL --log-format=json|text", ""),
-        (
-            "schedbridge pbs-link --log-level loud",
-            "--log-level takes debug, info, warning, error, not loud",
-        ),
-        ("schedbridge pbs-link --log-format=xml|text", "--log-format takes text, json, not xml"),
+        ("schedbridge statuses", "no command statuses"),
+        ("schedbridge power corridors", "no command power corridors"),
+        ("schedbridge elastic grow|widen JOB", "no command elastic widen"),
+        ("schedbridge status --jsonn", "No such option: --jsonn"),
+        ("schedbridge status extra", "nothing takes extra"),
+        ("schedbridge --verbose", "no option --verbose"),
+        ("schedbridge elastic grow 120_3 four", "valid integer"),
+        ("schedbridge pbs-link --log-level loud", "'loud' is not one of"),
+        ("schedbridge pbs-link --log-format=xml|text", "'xml' is not one of"),
+        ("scripts/cluster up --nodes N --scheduler NAME --gres", ""),
+        ("scripts/cluster up --nodes eight", "invalid int value: 'eight'"),
+        ("scripts/cluster up --scheduler fifo", "invalid choice: 'fifo'"),
+        ("scripts/cluster fly", "invalid choice: 'fly'"),
+        ("scripts/test pbs -k name", ""),
+        ("scripts/test pbss", "no suite pbss"),
+        ("scripts/demo --job 5", "No such option: --job"),
+        ("scripts/docker-engine", ""),
+        ("scripts/docker-engine --fast", "nothing here parses"),
+        ("scripts/nothing", "no program scripts/nothing"),
     ],
 )
-def test_commands_in_sentences_are_held_against_the_real_ones(text: str, problem: str) -> None:
-    assert inline.problems(text) == ([problem] if problem else [])
+def test_commands_in_sentences_are_parsed_by_the_real_parsers(text: str, problem: str) -> None:
+    found = parsing.problems(text)
+    assert len(found) == bool(problem)
+    assert problem in "".join(found)
 
 
-def test_what_no_block_runs_is_listed_once() -> None:
-    text = "`sbatch --hold`, `sbatch`, `scripts/cluster up`, `qstat --no-such`, `qstat --no-such`"
-    spans = list(inline.commands_of_others(read("x.md", text)))
-    assert [s.text for s in inline.not_in_blocks(spans)] == ["sbatch --hold", "qstat --no-such"]
+def test_commands_in_sentences_are_told_from_other_words() -> None:
+    text = "`sbatch --hold`, `sbatch`, `scripts/test`, `schedbridge`, `x --y`, `qstat --no-such`"
+    spans = list(inline.commands_in(read("x.md", text)))
+    assert [s.text for s in spans] == ["sbatch --hold", "scripts/test", "qstat --no-such"]
+
+
+def test_what_becomes_of_a_command_is_listed() -> None:
+    text = "`scripts/cluster up`, `sbatch -Z`, `systemctl stop x`, `schedbridge elastic hold JOB`"
+    said = [listing.done_with_span(span) for span in inline.commands_in(read("x.md", text))]
+    begins = ("run: a block of ", "parsed by the program itself", "not run", "parsed by")
+    assert all(one.startswith(begin) for one, begin in zip(said, begins, strict=True))
+    with pytest.raises(KeyError):
+        listing.done_with_span(Inline("x.md", 1, "unknown --option"))
