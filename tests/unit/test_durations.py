@@ -55,10 +55,13 @@ def run(folder: Path, *options: str, code: int = 0) -> str:
         (folder / name / f"test_{name}.py").write_text("def test(): ...")
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "limit.py").write_text("from tests import durations\ndurations.SLOW_S = 0.5\n")
-    plugins = ["-p", "tests.durations", "-p", "limit", "-p", "no:cacheprovider"]
+    # No other plugin is loaded: each takes its time to start, in each of the workers.
+    used = ["tests.durations", "limit", "no:cacheprovider", "xdist", "pytest_rerunfailures"]
+    plugins = [word for name in used for word in ("-p", name)]
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, *options, "."],
-        cwd=folder, env=os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"},
+        cwd=folder, env=os.environ | alone | {"PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr
