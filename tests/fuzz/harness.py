@@ -103,7 +103,7 @@ class Episode:
 
     strict = False
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
         self.seed = seed
         self.preset = rng.choice(list(PRESETS))
@@ -276,7 +276,7 @@ class Episode:
 
     def _broken(self, what: str, message) -> Broken:
         return Broken(
-            f"{what}\npreset {self.preset}; repeat: python -m tests.fuzz --episode {self.seed}\n"
+            f"{what}\npreset {self.preset}; repeat: python -m tests.fuzz --seed {self.seed}\n"
             f"{str(message)[:2000]}"
         )
 

@@ -7,15 +7,16 @@ by fewer than two suites, cannot be planted, or leaves no program.
 
 import argparse
 import hashlib
-import json
 import os
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import bridge.core
+from tests import json_lines
 from tests.mutants.mutants import FILE, Mutant, Unfit, read
 from tests.mutants.running import CORE, Copy, Ran
 from tests.mutants.spreading import spread
@@ -65,9 +66,7 @@ def main() -> int:
             enough = len(tried.noticed) >= ENOUGH
             bad += not enough
             if given.done is not None and not tried.problem:
-                given.done.parent.mkdir(parents=True, exist_ok=True)
-                with given.done.open("a", encoding="utf-8") as sink:
-                    sink.write(json.dumps({"key": _key(mutant), "noticed": tried.noticed}) + "\n")
+                json_lines.append(given.done, {"key": _key(mutant), "noticed": tried.noticed})
             told = tried.problem or "; ".join(
                 f"{n} ({words})" for n, words in tried.noticed.items()
             )
@@ -91,10 +90,12 @@ def table(mutants: list[Mutant], done: dict[str, dict[str, str]]) -> str:
 
 
 def _read_done(path: Path | None) -> dict[str, dict[str, str]]:
-    if path is None or not path.exists():
+    if path is None:
         return {}
-    entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {entry["key"]: entry["noticed"] for entry in entries}
+    try:
+        return dict(json_lines.read(path, itemgetter("key", "noticed"), "what noticed a mutant"))
+    except ValueError as error:
+        raise Unfit(str(error)) from error
 
 
 def _key(mutant: Mutant) -> str:

@@ -134,8 +134,8 @@ def _first_failure(said: str) -> str:
     for line in said.splitlines():
         if line.startswith(("FAILED tests", "ERROR tests")):
             return line.split()[1].rpartition("::")[2].partition("[")[0]
-        if line.startswith("seed ") and " breaks " in line:
-            return "rule " + line.partition("times: ")[2].partition(":")[0]
+        if line.startswith("seed ") and " is broken: " in line:
+            return "rule " + line.partition(" is broken: ")[2].partition(":")[0]
         if re.match(r"\S+\.[ch]:\d+: ", line):
             return line.strip()
         if "Sanitizer" in line or line.startswith("Fatal Python error"):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests import json_lines
 from tests.release.suites import SUITES
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
@@ -42,15 +43,7 @@ def read(file: Path) -> list[Run]:
     Raises:
         ValueError: a line is none of this program's; the message names it.
     """
-    if not file.exists():
-        return []
-    runs = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            runs.append(Run(**json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{file}, line {number} is not a run of a suite: {error}") from error
-    return runs
+    return list(json_lines.read(file, lambda entry: Run(**entry), "a run of a suite"))
 
 
 def keep(file: Path, run: Run) -> None:

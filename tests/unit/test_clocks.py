@@ -13,7 +13,7 @@ from tests.clocks import MAY_READ
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
     "tests/unit", "tests/properties", "tests/simulation", "tests/golden", "tests/documents",
-    "schedbridge_contracts",
+    "tests/fuzz", "schedbridge_contracts",
 )  # fmt: skip
 MODULES = {
     "time": {
