@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some hundred senseless messages, the same in every run; `scripts/test fuzz` sends a million.
+"""Some hundreds of senseless messages, the same in every run; `scripts/test fuzz` sends a million.
 
 SCHEDBRIDGE_SEED=N sends those of that episode alone.
 """
@@ -16,11 +16,11 @@ from tests.fuzz.mutation import mutated, mutated_bytes
 from tests.unit.rpc.worlds import a_full, a_job
 
 GIVEN = os.environ.get("SCHEDBRIDGE_SEED")
-SEEDS = [int(GIVEN)] if GIVEN else range(40)
+SEEDS = [int(GIVEN)] if GIVEN else range(20)
 
 
 def test_every_report_that_is_taken_gets_a_legal_plan(caplog):
-    """Slow: 40 services and 800 reports."""
+    """Slow: 20 services and 400 reports."""
     caplog.set_level("CRITICAL", "bridge")
     counts = Counter()
     for seed in SEEDS:
