@@ -15,12 +15,17 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.service.config import parse
 from bridge.service.serve import Service
+from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
 """Only what hangs takes so long: tests run beside whatever else the machine does."""
+
+SLOW = 120
+"""Seconds that an answer may take on a machine that does much else; nothing is judged by it."""
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
@@ -131,3 +136,24 @@ def wait_until_serving(process, address, log, patience_s=PATIENCE_S):
             return
         time.sleep(0.05)
     raise AssertionError(f"not ready after {patience_s} s: {log.read_text()}")
+
+
+@contextmanager
+def a_controller(home):
+    """Its next call; each reports everything again."""
+    with grpc.insecure_channel(controller_of(home)) as channel:
+        stub = scheduler_pb2_grpc.SchedulerStub(channel)
+        stub.Hello(a_hello(), timeout=SLOW, wait_for_ready=True)
+        generation = 0
+
+        def call(jobs=3):
+            nonlocal generation
+            generation += 1
+            request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
+            many = [a_job(str(index + 1), request=request, name="work") for index in range(jobs)]
+            reply = stub.Cycle(a_full(many, generation=generation), timeout=SLOW)
+            assert not reply.need_full
+            return reply
+
+        call()
+        yield call

@@ -6,26 +6,24 @@ answered.
 """
 
 import contextlib
-import json
 import os
-import signal
 import socket
 import subprocess
 import threading
 import time
 import urllib.request
-from contextlib import contextmanager
-from pathlib import Path
 
 import grpc
 import pytest
 
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
+from bridge.rpc.pb import scheduler_pb2_grpc
 from tests.simulation import services
 from tests.simulation.attackers import ATTACKER, TAKING_NAMES, an_asker, attack
 from tests.simulation.services import (
+    SLOW,
     a_config,
+    a_controller,
     a_home,
     a_process,
     command,
@@ -34,41 +32,16 @@ from tests.simulation.services import (
     run,
     wait_until_serving,
 )
-from tests.simulation.test_service_process import wait_for_log
 from tests.simulation.test_service_tls import a_certificate, tls_settings
-from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request
+from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as other users")
-
-SLOW = 120
-"""Seconds that an answer may take on a machine that does much else; nothing is judged by it."""
 
 
 @pytest.fixture
 def home():
     with a_home() as path:
         yield path
-
-
-@contextmanager
-def a_controller(home):
-    """Its next call; each reports everything again."""
-    with grpc.insecure_channel(controller_of(home)) as channel:
-        stub = scheduler_pb2_grpc.SchedulerStub(channel)
-        stub.Hello(a_hello(), timeout=SLOW, wait_for_ready=True)
-        generation = 0
-
-        def call(jobs=3):
-            nonlocal generation
-            generation += 1
-            request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
-            many = [a_job(str(index + 1), request=request, name="work") for index in range(jobs)]
-            reply = stub.Cycle(a_full(many, generation=generation), timeout=SLOW)
-            assert not reply.need_full
-            return reply
-
-        call()
-        yield call
 
 
 def answers_while(home, *attacks, calls=3, job="2"):
@@ -297,98 +270,6 @@ def test_names_cannot_forge_lines_in_the_log(home):
     assert any("hello from" in line for line in lines)
 
 
-def operators_pid(process):
-    """The operators' process of a service."""
-    for task in Path(f"/proc/{process.pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if b"operators.program" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-    return None
-
-
-def test_a_dead_operators_process_is_replaced_and_the_controller_never_notices(home):
-    """Slow: starts a service and its operators' process twice."""
-    with (
-        a_process(home) as process,
-        an_asker(operator_of(home)) as asker,
-        a_controller(home) as call,
-    ):
-        asker.is_served()
-        before = operators_pid(process)
-        for _ in range(2):
-            os.kill(operators_pid(process), signal.SIGKILL)
-            call()
-            wait_for_log(home, "is started again")
-            call()
-            answer = ""
-            deadline = time.monotonic() + SLOW
-            while not answer.startswith("answered"):
-                assert time.monotonic() < deadline, (home / "log").read_text()
-                answer = asker.ask("plan")
-        assert operators_pid(process) not in (None, before)
-        call()
-
-
-def test_the_operators_process_ends_with_a_service_that_is_killed(home):
-    """Slow: starts a service and its operators' process."""
-    with a_process(home) as process:
-        child = operators_pid(process)
-        process.kill()
-        process.wait()
-        deadline = time.monotonic() + SLOW
-        while alive(child):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    with a_process(home), a_controller(home):
-        pass
-
-
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def test_a_stopped_operators_process_does_not_keep_the_service_from_ending(home):
-    """Slow: waits until the service gives up on what does not answer."""
-    with a_process(home) as process, a_controller(home) as call:
-        os.kill(operators_pid(process), signal.SIGSTOP)
-        call()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(SLOW) == 0
-
-
-def test_what_one_changes_one_sees_at_once(home):
-    with (
-        a_process(home),
-        a_controller(home) as call,
-        OperatorClient(operator_of(home), timeout_s=SLOW) as client,
-    ):
-        for name in ("easy", "conservative", "slurm-like", "easy"):
-            assert client.policy(name).yaml.startswith(f"name: {name}\n")
-            assert client.policy().yaml.startswith(f"name: {name}\n")
-            assert client.status().policy == name
-            call()
-        deadline = time.monotonic() + SLOW
-        while client.plan().policy != "easy":
-            assert time.monotonic() < deadline
-
-
-def test_a_cycle_is_seen_within_moments(home):
-    with (
-        a_process(home),
-        a_controller(home) as call,
-        OperatorClient(operator_of(home), timeout_s=SLOW) as client,
-    ):
-        for jobs in (5, 7, 2):
-            call(jobs)
-            deadline = time.monotonic() + SLOW
-            while client.status().jobs_pending != jobs:
-                assert time.monotonic() < deadline
-
-
 def test_idle_connections_do_not_keep_the_metrics_from_being_read(home):
     port = 20_000 + os.getpid() % 20_000
     idle = """
@@ -566,23 +447,6 @@ time.sleep(1000)
     with attack(handshakes, over_tls):
         for _ in range(3):
             calls_over_tls(keys, over_tls)
-
-
-def test_json_answers_are_whole(home):
-    """What users get through the gate is what the service has: nothing is lost between.
-
-    Slow: starts a service, and a command that prints 2,000 jobs.
-    """
-    with a_process(home), a_controller(home) as call:
-        call(jobs=2000)
-        found = run("plan", "--limit", 0, "--socket", home / "o" / "s", "--json")
-        assert len(json.loads(found.stdout)["jobs"]) == 2000
-        with grpc.insecure_channel(
-            operator_of(home), options=[("grpc.max_receive_message_length", -1)]
-        ) as channel:
-            stub = operator_pb2_grpc.OperatorStub(channel)
-            reply = stub.Plan(operator_pb2.PlanRequest(), timeout=SLOW)
-        assert len(reply.jobs) == 2000
 
 
 def test_who_takes_the_names_that_are_listed_keeps_nobody_out(home):
