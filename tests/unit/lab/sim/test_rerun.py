@@ -6,9 +6,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.extensions.sharing.longer_limits import Extensions
+from bridge.extensions.sharing.part import having_shared, requeues, shared_of
+from bridge.extensions.sharing.quotas import Quotas
 from bridge.lab.sim.recorded.judging import judge
 from bridge.lab.sim.recorded.rerun import completed, moved, rerun
 from bridge.model.decisions.prediction import Prediction
+from bridge.model.job_columns import objects
 from bridge.ports import State
 from bridge.recording.recordings import Recording
 from bridge.registry import PRESETS, build
@@ -55,6 +59,24 @@ def test_completing_changes_nothing_that_was_planned(seed):
     assert before.keys() == after.keys()
     for job, start_s in before.items():
         assert start_s in (UNPLANNED, after[job])
+
+
+def test_completing_keeps_what_was_decided_of_running_jobs():
+    """Of two guests one gets a quota and one leaves; rows are joined anew, so none has a host."""
+    snapshot = a_queue()
+    quotas = Quotas(objects(["g", "7"]), np.array([500, 0]), np.array([1, 50]))
+    leaving, longer = requeues([("k", "too slow")]), Extensions.of({"h": 90, "i": 60})
+    planned = having_shared(
+        recorded(snapshot).plan, quotas=quotas, requeues=leaving, extensions=longer,
+        host_id=objects(["", "", "h"]),
+    )  # fmt: skip
+    whole = completed(snapshot, planned, PRESETS["easy"])
+    assert sorted(whole.job.tolist()) == [0, 1, 2]
+    shared = shared_of(whole)
+    assert shared.quotas is quotas
+    assert shared.requeues is leaving
+    assert shared.extensions is longer
+    assert not len(shared.guest_starts)
 
 
 def test_all_policies_use_the_recorded_predictions():
