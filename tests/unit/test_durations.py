@@ -46,6 +46,12 @@ def test_by_chance():
     assert len(runs) == 2
 '''
 
+OF_BOUND = """
+from tests.unit import test_durations
+from tests.unit.test_durations import test_the_suite_is_small
+test_durations.MAX_ITEMS = {bound}
+"""
+
 
 def run(folder: Path, *options: str, code: int = 0) -> str:
     (folder / "test_some.py").write_text(TESTS)
@@ -116,3 +122,12 @@ def test_who_does_not_say_why_fails_the_run(tmp_path):
 def test_the_suite_is_small(request):
     """Seeds, presets and tables are loops inside a test (`@each`): an item of pytest costs more."""
     assert len(request.session.items) < MAX_ITEMS
+
+
+def test_a_run_of_as_many_items_as_the_bound_fails(tmp_path):
+    """Two tests and the one that counts them; what is not selected does not count."""
+    for bound, code in ((4, 0), (3, 1)):
+        (tmp_path / "test_bound.py").write_text(OF_BOUND.format(bound=bound))
+        out = run(tmp_path, "-k", "small or test_one or test_two", code=code)
+        assert ("FAILED test_bound.py::test_the_suite_is_small" in out) is bool(code)
+    assert "1 failed, 2 passed" in out
