@@ -7,7 +7,6 @@ import threading
 import time
 
 import grpc
-import numpy as np
 import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
@@ -343,12 +342,20 @@ def test_the_clock_of_the_controller_decides(home):
             assert reply.decisions[1].planned_start.start_s == now_s + 600
 
 
-def test_times_stay_within_bounds(home):
-    """About 100 waiting jobs: a decision through the service costs milliseconds.
-
-    Slow: simulates 300 jobs through a service.
-    """
+def test_a_decision_is_one_call_with_what_has_changed(home, monkeypatch):
+    """Slow: simulates 300 jobs through a service."""
     workload, system = random_workload(2, n_jobs=300, processors=8), pool_of(8)
     with a_service(home, policy="easy"), RemoteDecider(controller_of(home)) as remote:
+        cycle, reports = remote._stub.Cycle, list[pb.CycleRequest]()
+
+        def noted(report, **options):
+            reports.append(report)
+            return cycle(report, **options)
+
+        monkeypatch.setattr(remote._stub, "Cycle", noted)
         served = simulate(workload, system, remote.decide)
-    assert np.median(served.decision_ms) < 30  # 2 to 4 on an idle machine
+    assert len(reports) == len(served.decision_ms)
+    assert [at for at, report in enumerate(reports) if report.base_generation == 0] == [0]
+    assert sum(len(report.nodes) for report in reports) == 8
+    told = sum(len(report.jobs) for report in reports)
+    assert told <= 2 * 300  # when it is submitted, and when it starts

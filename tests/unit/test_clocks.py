@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No test reads a clock or waits for one, unless it is of real processes, sockets and threads."""
+"""No test reads a clock or waits for one, unless it is of real processes, sockets and threads.
+
+And no test at all judges how long something took, whoever has measured it.
+"""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from schedbridge_contracts.crosses import each
@@ -27,6 +31,7 @@ MODULES = {
 WAITS = {"acquire", "alarm", "communicate", "join", "setitimer", "settimeout", "wait", "wait_for"}
 BOUNDS = {"timeout", "timeout_s", "wait_s"}
 IN_TEXT = re.compile(r"\b(?:time|asyncio)\.(?:time|monotonic|perf_counter|sleep)\(")
+MEASURED = re.compile(r"(^|_)(cpu|cycle|decision|elapsed|plan|spent|took|wall)_m?s$|^_ms$")
 
 
 def reads_a_clock(node: ast.AST) -> bool:
@@ -70,6 +75,56 @@ def is_time(given: ast.AST) -> bool:
         return isinstance(given.value, int | float) and given.value > 0
     name = name_of(given)
     return name.isupper() or name.endswith(("_s", "timeout"))
+
+
+def is_span(value: ast.AST) -> bool:
+    """Whether a value is the difference of a clock's time and another one."""
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, ast.Sub)
+        and (reads_a_clock(value.left) or reads_a_clock(value.right))
+    )
+
+
+def is_measured(value: ast.AST, spans: Set[str]) -> bool:
+    """Whether a value says how long something took; how many of these there are does not."""
+    if isinstance(value, ast.Call) and name_of(value.func) == "len":
+        return False
+    word = value.value if isinstance(value, ast.Constant) else name_of(value)
+    named = isinstance(word, str) and (word in spans or bool(MEASURED.search(word)))
+    parts = ast.iter_child_nodes(value)
+    return named or is_span(value) or any(is_measured(part, spans) for part in parts)
+
+
+def judged(tree: ast.AST) -> list[int]:
+    """The lines that assert a maximum of how long something took."""
+    nodes = list(ast.walk(tree))
+    spans = {
+        name_of(target)
+        for node in nodes
+        if isinstance(node, ast.Assign) and is_span(node.value)
+        for target in node.targets
+    }
+    asserted = (part for node in nodes if isinstance(node, ast.Assert) for part in ast.walk(node))
+    return sorted(
+        {
+            compared.lineno
+            for compared in asserted
+            if isinstance(compared, ast.Compare)
+            for less, more in ordered(compared)
+            if is_measured(less, spans) and is_time(more) and not is_measured(more, spans)
+        }
+    )
+
+
+def ordered(compared: ast.Compare) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The pairs of a comparison of which the second is the greater one."""
+    values = [compared.left, *compared.comparators]
+    for (left, right), how in zip(pairwise(values), compared.ops, strict=True):
+        if isinstance(how, ast.Lt | ast.LtE):
+            yield left, right
+        elif isinstance(how, ast.Gt | ast.GtE):
+            yield right, left
 
 
 @cache
@@ -142,6 +197,36 @@ def test_only_named_files_read_clocks() -> None:
     lines = {str(p.relative_to(ROOT)): found(parsed(p)) for p in files() if p != own}
     assert {file: where for file, where in lines.items() if where and file not in MAY_READ} == {}
     assert [file for file in MAY_READ if not lines.get(file)] == [], "need not be listed any more"
+
+
+def test_nothing_judges_how_long_something_took() -> None:
+    """Slow: parses every test."""
+    own = Path(__file__).resolve()
+    lines = {str(p.relative_to(ROOT)): judged(parsed(p)) for p in files() if p != own}
+    assert {file: where for file, where in lines.items() if where} == {}
+
+
+@each(
+    line=[
+        "assert np.median(served.decision_ms) < 30", "assert 30 > max(served.decision_ms)",
+        "assert 0 < result[f'{kernel}_ms'] < 1000", "assert found['cpu_ms'] <= MAX_MS",
+        "assert time.monotonic() - began < 5", "assert run.wall_s < limit_s",
+        "took = perf_counter() - began; assert took < 3",
+    ]
+)  # fmt: skip
+def test_a_bound_on_a_measured_time_is_found(line: str) -> None:
+    assert judged(ast.parse(f"def test():\n    {line}")) == [2]
+
+
+@each(
+    line=[
+        "assert len(served.decision_ms) < 30", "assert found['cpu_ms'] > 0", "assert wait_s < 30",
+        "assert time.monotonic() < deadline", "assert one.wall_s >= one.plan_s > 0",
+        "left = until - began; assert left < 3",
+    ]
+)  # fmt: skip
+def test_patience_and_counts_are_no_such_bound(line: str) -> None:
+    assert judged(ast.parse(f"def test():\n    {line}")) == []
 
 
 @each(

@@ -149,8 +149,8 @@ def test_no_page_stops_the_agent_or_leaves_the_bounds(pages):
         node.process(11)
         for turn, raw in enumerate(pages):
             node.path(11).write_bytes(raw)
-            for mpi_s, wall_s, processes in node.read(100 + turn).values():
-                assert 0 <= mpi_s <= wall_s <= 1
+            for mpi_s, total_s, processes in node.read(100 + turn).values():
+                assert 0 <= mpi_s <= total_s <= 1
                 assert processes == 1
 
 

@@ -26,7 +26,7 @@ def test_json_is_one_object(shape: str, capsys: pytest.CaptureFixture[str]) -> N
     assert (result["jobs"], result["nodes"], result["depth"]) == (50, 8, 1)
     assert result["shape"] == shape
     for kernel in ("counts", "map", "whole_nodes"):
-        assert 0 < result[f"{kernel}_ms"] < 1000
+        assert result[f"{kernel}_ms"] > 0
         assert len(result[f"{kernel}_ms_all"]) == 3
     assert result["starts_now"] >= 1
 
