@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.resizing.placement import JobPlacement
-
 Names = tuple[str, ...]
 """Nodes by name, the job's first node first."""
 
@@ -86,13 +84,6 @@ class Launchers(Protocol):
     A launcher belongs to one job and one user; other claims to the job are ignored.
     """
 
-    def placed(self, placement: JobPlacement) -> None:
-        """The controller's report on the running jobs.
-
-        Only launchers and agents on a job's nodes are heard about it. A launcher that claims a task
-        of an array is accepted only if it runs within the job of the task's number.
-        """
-
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """The launcher of a user's job; None: there is none, so the job cannot be resized."""
 
@@ -128,10 +119,6 @@ class Willing:
 
     def __init__(self) -> None:
         self._results: list[ChangeResult] = []
-
-    def placed(self, placement: JobPlacement) -> None:
-        """Ignores the report."""
-        del placement
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
         del job_id, user

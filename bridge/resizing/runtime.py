@@ -24,7 +24,6 @@ from bridge.resizing.changes import OpenResizes
 from bridge.resizing.journal import Journal, ResizeResult
 from bridge.resizing.launchers import Launchers, Names
 from bridge.resizing.overlay import Shown, overlaid, shown_jobs
-from bridge.resizing.placement import JobPlacement
 from bridge.resizing.resize_times import ResizeTimes
 from bridge.resizing.states import Deadlines, OpenResize, ResizeState
 from bridge.resizing.transitions import Transitions
@@ -92,6 +91,11 @@ class Runtime:
         return tuple(self._changes.under_way.values())
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing has to be shown, sent or forgotten until a malleable job runs."""
+        return not (self.shown or self.held or self._changes.resize_times.known)
+
+    @property
     def journal(self) -> Journal:
         """Outcomes of resizes."""
         return self._changes.journal
@@ -114,7 +118,6 @@ class Runtime:
         if world.now_s < self._now_s:
             self._changes.set_clock_back(self._now_s - world.now_s)
         self._now_s = world.now_s
-        self._launchers.placed(JobPlacement(snapshot.running, snapshot.nodes.names))
         self._transitions.read_results()
         for change in self.changes:
             if change.job_id not in world:

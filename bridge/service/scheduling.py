@@ -142,6 +142,7 @@ class Scheduling:
             ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
+            reported=None if hub is None else hub.reported,
             overlay=memories.overlay,
         )
         resizing = self.cycles.resizing

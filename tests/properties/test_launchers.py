@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.placed_reports import ELSEWHERE
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot

@@ -65,9 +65,6 @@ class Launcher:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return not set(nodes) & set(self.ranks)
 
-    def placed(self, placement):
-        pass
-
     def unattended(self, nodes):
         return ()
 

@@ -22,6 +22,7 @@ from functools import partial
 
 from bridge.errors import LineError
 from bridge.extensions.elastic import lines
+from bridge.model.snapshot import Snapshot
 from bridge.resizing.launchers import (
     ChangeResult,
     GrowOrder,
@@ -30,8 +31,8 @@ from bridge.resizing.launchers import (
     Names,
     WithdrawOrder,
 )
-from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.extension_readers import ExtensionReaders
+from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
 from bridge.rpc.agents.placed_reports import PlacedReports
 from bridge.rpc.agents.process_counts import ProcessCounts
@@ -182,8 +183,16 @@ class Hub:
     # ------------------------------------------------------------ the port
 
     def placed(self, placement: JobPlacement) -> None:
-        """From now on reports on jobs are held against this placement."""
+        """From now on reports on jobs are held against this placement.
+
+        Only launchers and agents on a job's nodes are heard about it. A launcher that claims a task
+        of an array is accepted only if it runs within the job of the task's number.
+        """
         self.reports.placement = self._launchers.placement = placement
+
+    def reported(self, snapshot: Snapshot) -> None:
+        """Takes the placement of jobs from the controller's report."""
+        self.placed(JobPlacement(snapshot.running, snapshot.nodes.names))
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
         found = self._launchers.newest((job_id, user))

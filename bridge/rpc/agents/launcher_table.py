@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from bridge.extensions.elastic import lines
 from bridge.resizing.launchers import ChangeResult, LauncherReport
-from bridge.resizing.placement import JobPlacement
+from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable

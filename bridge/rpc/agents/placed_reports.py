@@ -27,7 +27,7 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from bridge.resizing.placement import JobPlacement
+from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.transport.complaints import Complaints

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about running jobs on the wire: new sets of nodes, and sentences for their users.
+"""Resizes on the wire: new sets of nodes of running jobs.
 
 Rules
     1. `bridge.resizing` decides how a resize is carried out, and when the controller gets which
        message; this module writes the messages.
-    2. A sentence on the change under way, or of an extension on a job without one, is sent when it
-       changes. It is lost if the job's version has changed meanwhile.
-    3. After `reset` no sentence is known to the controller.
+    2. While no running job may change its width, and nothing has to be forgotten of jobs that
+       might, it is idle (`Runtime.is_idle`): the caller calls nothing.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from bridge.model.decisions.resizes import Resizes
-from bridge.model.job import rows_by_id
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
@@ -22,8 +20,6 @@ from bridge.resizing.runtime import Runtime
 from bridge.resizing.wishes import wished
 from bridge.resizing.world import World
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.extension_wire import sentences
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain, printable
 
@@ -45,14 +41,12 @@ class Adjustments:
         self._take_id = take_id
         self._reported: Snapshot | None = None
         self._nodes_awaited = False
-        self._progress_told: dict[str, str] = {}
         self._budgets = Budgets()
         self.runtime = runtime
 
     def reset(self) -> None:
         """Handles a restart of the controller."""
         self.runtime.reset()
-        self._progress_told.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
         """Reads a result; False if it does not belong to a resize."""
@@ -77,28 +71,13 @@ class Adjustments:
         return self.runtime.overlay(snapshot)
 
     def decide(
-        self,
-        shown: Snapshot,
-        plan: Plan,
-        site: Site,
-        nodes: NodeIndex,
-        features: frozenset[str],
+        self, shown: Snapshot, plan: Plan, site: Site, nodes: NodeIndex
     ) -> list[pb.Decision]:
-        """The messages to the controller about running jobs.
+        """The messages to a controller that can resize.
 
         Args:
             shown: what `overlay` returned.
         """
-        found: list[pb.Decision] = []
-        if Feature.RESIZE in features:
-            found += self._resizes(shown, plan, site, nodes)
-        if Feature.PROGRESS in features:
-            found += self._progress(shown)
-        return found
-
-    def _resizes(
-        self, shown: Snapshot, plan: Plan, site: Site, nodes: NodeIndex
-    ) -> list[pb.Decision]:
         snapshot = self._reported or shown
         world = World(snapshot)
         self._begin(world, snapshot, plan.resizes)
@@ -150,22 +129,13 @@ class Adjustments:
                 reason=plain(resizes.reasons[row]),
             )
 
-    def _progress(self, shown: Snapshot) -> list[pb.Decision]:
-        """The sentences for `squeue` and `scontrol` that have changed (rule 2)."""
-        found, now = [], sentences(shown)
+    def sentences(self) -> dict[str, str]:
+        """What users see of the changes under way, by job id."""
+        found = {}
         for change in self.runtime.changes:
             verb = "growing" if change.grows else "shrinking"
             text = f"{verb} from {len(change.before)} to {len(change.wanted)} nodes: {change.state}"
-            now[change.job_id] = plain(text)
-        rows = rows_by_id(shown.running) if now or self._progress_told else {}
-        for job_id in now.keys() | self._progress_told.keys():
-            text, row = now.get(job_id, ""), rows.get(job_id)
-            if row is not None and text != self._progress_told.get(job_id, ""):
-                version = int(shown.running.version[row])
-                message = pb.Decision(id=self._take_id(), job_id=job_id, job_version=version)
-                message.progress.text = text
-                found.append(message)
-        self._progress_told = now
+            found[change.job_id] = plain(text)
         return found
 
 

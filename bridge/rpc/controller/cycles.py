@@ -35,10 +35,11 @@ from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MAX, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders
+from bridge.rpc.controller.progress import ProgressMessages
 from bridge.rpc.controller.refused_places import tried_again
 from bridge.rpc.controller.rule_changes import listen_ms, rules_change_s
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.extension_wire import ExtensionRequests
+from bridge.rpc.reported.extension_wire import ExtensionRequests, sentences
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
@@ -156,6 +157,7 @@ class Cycles:
         observers: tuple[Observer, ...] = (),
         launchers: Launchers | None = None,
         deadlines: Deadlines | None = None,
+        reported: Callable[[Snapshot], None] | None = None,
         overlay: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
         self.published: Published | None = None
@@ -169,6 +171,8 @@ class Cycles:
         self._announcements = announcements
         self.resizing = Runtime(launchers or Absent(), self._new_change, deadlines)
         self._adjustments = Adjustments(announcements.take_id, self.resizing)
+        self._adjusts = False
+        self._progress = ProgressMessages(announcements.take_id)
         self._extensions = ExtensionRequests(announcements.take_id)
         self._service = service
         self._policy = policy
@@ -177,6 +181,7 @@ class Cycles:
         self._offers = Offers(session.retry_s)
         self._telemetry = telemetry
         self._observers = observers
+        self._reported = reported
         self._overlay = overlay
         self._heard: dict[int, None] = {}
         self._result_counts: Counter[tuple[str, int]] = Counter()
@@ -201,6 +206,7 @@ class Cycles:
                 self.patience_s = 0.0
                 self._announcements.reset()
                 self._adjustments.reset()
+                self._progress.reset()
                 self._extensions.reset()
                 self.orders.reset()
                 self._applied.clear()
@@ -267,8 +273,7 @@ class Cycles:
             wall_s = time.perf_counter() - began
             return reply, CycleReport(wall_s, 0.0, None, self._results_so_far(), None, status, None)
         snapshot, serials = session.snapshot()
-        snapshot = self._adjustments.overlay(snapshot, nodes_awaited=session.nodes_awaited())
-        snapshot = self._overlay(snapshot)
+        snapshot = self._overlay(self._adjusting(snapshot))
         features = frozenset(session.hello.features)
         before = time.perf_counter()
         plan = self._decide(snapshot)
@@ -285,10 +290,7 @@ class Cycles:
         # Orders first: the controller then refuses starts on nodes that it has just reserved.
         for at, order in enumerate(self.orders.take(self._announcements.take_id)):
             reply.decisions.insert(at, order)
-        changes = [
-            *self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features),
-            *self._extensions.decide(snapshot, plan, session.nodes, features),
-        ]
+        changes = self._changes(snapshot, plan, features)
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)
         again_s = session.next_retry_s()
@@ -301,7 +303,8 @@ class Cycles:
         change_s = rules_change_s(site, snapshot.now_s)
         again_s = min((at for at in (again_s, change_s) if at), default=None)
         reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
-        wakes_ms = self.resizing.wake_ms(), listen_ms(site, time.perf_counter() - began)
+        resizing_ms = self.resizing.wake_ms() if self._adjusts else 0
+        wakes_ms = resizing_ms, listen_ms(site, time.perf_counter() - began)
         if wake_ms := min((at for at in wakes_ms if at), default=0):
             reply.wake_after_s, reply.wake_after_ms = 1, wake_ms
         self.published = Published(snapshot, plan, session.nodes)
@@ -318,8 +321,32 @@ class Cycles:
             status,
             self.published,
             telemetry,
-            self.resizing.journal.take(),
+            self.resizing.journal.take() if self._adjusts else (),
         )
+
+    def _adjusting(self, snapshot: Snapshot) -> Snapshot:
+        """Returns a report with the resizes under way; decides whether this cycle has any."""
+        if self._reported is not None:
+            self._reported(snapshot)
+        self._adjusts = bool(snapshot.running.max_nodes.any()) or (
+            self._adjusts and not self.resizing.is_idle
+        )
+        if not self._adjusts:
+            return snapshot
+        return self._adjustments.overlay(snapshot, nodes_awaited=self.session.nodes_awaited())
+
+    def _changes(
+        self, snapshot: Snapshot, plan: Plan, features: frozenset[str]
+    ) -> list[pb.Decision]:
+        """Returns decisions on running jobs, and those of extensions."""
+        found: list[pb.Decision] = []
+        nodes = self.session.nodes
+        if self._adjusts and Feature.RESIZE in features:
+            found += self._adjustments.decide(snapshot, plan, self._site(), nodes)
+        if Feature.PROGRESS in features:
+            under_way = self._adjustments.sentences() if self._adjusts else {}
+            found += self._progress.decide(snapshot, sentences(snapshot) | under_way)
+        return found + self._extensions.decide(snapshot, plan, nodes, features)
 
     def _offered(self, snapshot: Snapshot, plan: Plan, chooser: Chooser) -> list[pb.Decision]:
         """Returns starts for which the controller chooses nodes, of jobs without a start now."""
@@ -387,9 +414,8 @@ class Cycles:
             name = RESULTS.get(result.outcome, "unknown")
             if self.orders.close(result):
                 continue
-            if self._adjustments.close(result, request.now_s) or self._extensions.close(
-                result, request.now_s
-            ):
+            adjusts = self._adjusts and self._adjustments.close(result, request.now_s)
+            if adjusts or self._extensions.close(result, request.now_s):
                 self._result_counts[name, 0 if name == "applied" else result.code] += 1
                 continue
             start = self._announcements.close(result.decision_id)

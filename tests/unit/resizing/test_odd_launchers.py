@@ -49,9 +49,6 @@ class Planted:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return self.is_vacant or (unused and self.is_lost)
 
-    def placed(self, placement):
-        pass
-
     def unattended(self, nodes):
         return self.alone
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.resizing.placement import JobPlacement
+from bridge.rpc.agents.job_placement import JobPlacement
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 

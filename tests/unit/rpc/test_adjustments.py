@@ -16,8 +16,9 @@ from bridge.resizing.launchers import Willing
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.adjustments import Adjustments
+from bridge.rpc.controller.progress import ProgressMessages
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.extension_wire import ExtensionRequests
+from bridge.rpc.reported.extension_wire import ExtensionRequests, sentences
 from bridge.rpc.reported.hostlist import NodeIndex
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 from schedbridge_contracts.cycles import Memory, run
@@ -45,6 +46,7 @@ class Link:
         numbers, self.awaited = count(1), False
         runtime = Runtime(Willing(), lambda job: f"{job}-{next(numbers)}")
         self.adjustments = Adjustments(lambda: next(numbers), runtime)
+        self.progress = ProgressMessages(lambda: next(numbers))
         self.extensions = ExtensionRequests(lambda: next(numbers))
 
     def cycle(self, world, resizes=NO_RESIZES, quotas=None, features=BOTH):
@@ -55,7 +57,12 @@ class Link:
             quotas = Quotas(np.array(ids, dtype=object), np.array(milli), np.full(len(ids), 100))
             plan = having_shared(plan, quotas=quotas)
         nodes = NodeIndex(world.nodes.names)
-        changes = self.adjustments.decide(shown, plan, NO_RULES, nodes, features)
+        changes = []
+        if "resize" in features:
+            changes += self.adjustments.decide(shown, plan, NO_RULES, nodes)
+        if "progress" in features:
+            told = sentences(shown) | self.adjustments.sentences()
+            changes += self.progress.decide(shown, told)
         return shown, [*changes, *self.extensions.decide(shown, plan, nodes, features)]
 
     def close(self, number, outcome, now_s=11):

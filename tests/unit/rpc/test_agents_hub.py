@@ -5,13 +5,15 @@ import json
 
 import pytest
 
+from bridge.policies.catalogue import DEFAULT
+from bridge.registry import PRESETS, build
 from bridge.resizing.launchers import ChangeResult, GrowOrder, ShrinkOrder, WithdrawOrder
-from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import RETURN_S, Hub
 from bridge.rpc.agents.launcher_table import MAX_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S
 from bridge.rpc.pb import agent_pb2 as pb
-from schedbridge_contracts.builders import a_running_job, a_snapshot
+from bridge.safe_cycle.decider import Decider
+from tests.unit.rpc import worlds
 from tests.unit.rpc.placements import a_placement
 
 TASKS = {"40_1": "n1", "40_2": "n1"}
@@ -413,9 +415,14 @@ def test_nobody_is_asked_about_a_task_whose_name_on_the_nodes_is_not_known(hub, 
 
 
 def test_every_cycle_says_where_the_jobs_are(hub):
-    runtime = Runtime(hub, str)
+    """Of plain jobs, too: what agents read of these counts as much."""
+    decider = Decider(build(PRESETS[DEFAULT]))
+    cycles = worlds.some_cycles(decider.decide, DEFAULT, reported=hub.reported)
     nodes = {name: Node(hub, name) for name in ("n1", "n2", "n3")}
-    runtime.see(a_snapshot(running=[a_running_job((0, 1), id="7"), a_running_job((2,), id="70")])())
+
+    def reported(generation, **nodes_of):
+        jobs = [worlds.a_running_job(job[1:], held) for job, held in nodes_of.items()]
+        assert not cycles.run(worlds.a_full(jobs, generation=generation)).need_full
 
     def mtct():
         for name, node in nodes.items():
@@ -423,10 +430,11 @@ def test_every_cycle_says_where_the_jobs_are(hub):
                 spent = pb.MpiTime(job=job, node=name, mpi_s=(5, 10, 15)[int(name[1]) - 1],
                                    wall_s=20)  # fmt: skip
                 hub.report(node.agent, pb.AgentReport(mpi=spent))
-        return [round(hub.mtct(job, "ann"), 2) for job in ("7", "70")]
+        return [round(hub.mtct(job, "bob"), 2) for job in ("7", "70")]
 
+    reported(1, j7="n[1-2]", j70="n3")
     assert mtct() == [0.6, 3]  # 15 of 40 s, and 15 of 20 s
-    runtime.see(a_snapshot(running=[a_running_job((0,), id="7"), a_running_job((1,), id="70")])())
+    reported(2, j7="n1", j70="n2")
     assert mtct() == [0.5, 1.67]  # and 5 of 20 s, and 10 of 20 s
 
 

@@ -14,16 +14,13 @@ from bridge.extensions.sharing.requests import EXTEND_AGAIN_S, REQUEUE_AGAIN_S
 from bridge.extensions.sharing.rules import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
-from bridge.resizing.launchers import Absent
-from bridge.resizing.runtime import Runtime
 from bridge.rpc.clients.decisions_in_force import DecisionsInForce
-from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.progress import ProgressMessages
 from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.extension_wire import ExtensionRequests
+from bridge.rpc.reported.extension_wire import ExtensionRequests, sentences
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import Session
 from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
@@ -161,24 +158,19 @@ class Link:
 
     def __init__(self):
         numbers = count(1)
-        runtime = Runtime(Absent(), lambda job: f"{job}-{next(numbers)}")
-        self.adjustments = Adjustments(lambda: next(numbers), runtime)
+        self.progress = ProgressMessages(lambda: next(numbers))
         self.extensions = ExtensionRequests(lambda: next(numbers))
 
     def cycle(self, now_s, features=("share",), host_id="h"):
         world = a_world(now_s=now_s, host_id=host_id)
         world = world.with_running(counted_once(world.running))
-        shown = self.adjustments.overlay(world)
         plan = run(world, Memory(), build(parse_policy("easy")))
         plan = having_shared(plan, requeues=requeues([("g", "slows its host down")]))
-        return self.sent(shown, plan, frozenset(features))
+        return self.sent(world, plan, frozenset(features))
 
     def sent(self, shown, plan, features):
-        nodes = NodeIndex(shown.nodes.names)
-        return [
-            *self.adjustments.decide(shown, plan, NO_RULES, nodes, features),
-            *self.extensions.decide(shown, plan, nodes, features),
-        ]
+        told = self.progress.decide(shown, sentences(shown)) if "progress" in features else []
+        return told + self.extensions.decide(shown, plan, NodeIndex(shown.nodes.names), features)
 
     def close(self, number, outcome):
         return self.extensions.close(pb.Fate(decision_id=number, outcome=outcome), 11)
@@ -242,11 +234,10 @@ class ExtendingLink(Link):
     def cycle(self, now_s, total_s=90, features=("extend",), extended_s=0):
         world = a_world(now_s=now_s)
         world = world.with_running(world.running.with_columns(extended_s=np.array([extended_s, 0])))
-        shown = self.adjustments.overlay(world)
         plan = run(world, Memory(), build(parse_policy("easy")))
         owed = {"h": total_s, "gone": 60} if total_s else {}
         plan = having_shared(plan, extensions=Extensions.of(owed))
-        return self.sent(shown, plan, frozenset(features))
+        return self.sent(world, plan, frozenset(features))
 
 
 def test_an_extension_is_sent_once_and_again_if_the_report_does_not_show_it():

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from bridge.resizing.launchers import ShrinkOrder
-from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.placed_reports import ELSEWHERE, MAX_NAMED, OTHERS, UNKNOWN, PlacedReports
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2 as pb_wire
