@@ -57,14 +57,12 @@ def judge(events: Sequence[Seen]) -> list[Broken]:
     truth = Truth()
     for index, event in enumerate(events):
         for rule in rules:
-            found += (
-                Broken(rule.name, event.at_ms, text) for text in rule.before(index, event, truth)
-            )
+            for text in rule.before(index, event, truth):
+                found.append(Broken(rule.name, event.at_ms, text))
         truth.see(index, event)
         for rule in rules:
-            found += (
-                Broken(rule.name, event.at_ms, text) for text in rule.after(index, event, truth)
-            )
+            for text in rule.after(index, event, truth):
+                found.append(Broken(rule.name, event.at_ms, text))
     return found
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: a script played to its end on a model of the cluster and the real service."""
 
+import functools
 import logging
 import os
 import random
@@ -44,10 +45,7 @@ class Outcome:
 
 def play(script: Script) -> Outcome:
     """Plays a script."""
-    for policy in scripts.POLICIES:  # every module is loaded before its clock is replaced
-        build(parse_policy(policy))
-    for preset in PRESETS.values():
-        build(preset)
+    _load_all()
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -55,6 +53,15 @@ def play(script: Script) -> Outcome:
             return _Run(script, Path(home)).play()
     finally:
         logging.disable(before)
+
+
+@functools.cache
+def _load_all() -> None:
+    """Loads every module before its clock is replaced."""
+    for policy in scripts.POLICIES:
+        build(parse_policy(policy))
+    for preset in PRESETS.values():
+        build(preset)
 
 
 def _quick_disk() -> str | None:
