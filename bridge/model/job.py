@@ -379,7 +379,9 @@ class RunningTable:
     """When `cpu_s` and the columns after it were measured; 0: they were not."""
 
     def __post_init__(self) -> None:
-        fill_left_out(self, RUNNING_COLUMNS, len(self.id), self.use.shape[1])
+        # Columns of a file may have any shape until they are checked as a whole.
+        width = self.use.shape[1] if self.use.ndim == 2 else 0
+        fill_left_out(self, RUNNING_COLUMNS, len(self.id), width)
 
     def __len__(self) -> int:
         return len(self.id)

@@ -4,6 +4,7 @@
 import gzip
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -121,6 +122,25 @@ def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, ch
 
     said = refusal(use, BridgeError)
     assert said is None or "\n" not in said
+
+
+@pytest.mark.parametrize("shape", [[1], [1, 1], [3], [1, 4]], ids=str)
+def test_a_column_of_any_shape_is_refused_or_read(shape):
+    """Every column of every table, one at a time."""
+    plain = json.loads(gzip.decompress(encode(recorded(4, chunks=True))))
+    refused = {}
+    for name, table in plain["snapshot"].items():
+        if not isinstance(table, dict):
+            continue
+        for column, whole in table.items():
+            table[column] = {"shape": shape, "all": 1}
+            wrong = json.dumps(plain).encode()
+            refused[f"{name}.{column}"] = refusal(partial(decode, wrong, "file"), RecordingError)
+            table[column] = whole
+    assert refused["running.use"]
+    assert len(refused) > 60
+    for field, said in refused.items():
+        assert said is None or (said.startswith("file: ") and "\n" not in said), field
 
 
 @pytest.mark.parametrize(
