@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration that is read again changes, for the log of operators' changes.
+"""What a configuration changes, read again or at a start, for the log of operators' changes.
 
 Rules
     1. Each key whose value is another one is named, from what to what. Lists of the same length are
        compared entry by entry, others as a whole. A long value is shortened: it hides no other key.
     2. The author is the signal, and whose file it is: root and the service's user may send it, and
        the kernel does not tell a handler which of them did.
+    3. A start is compared with what was in force last: the configuration, and the policy that an
+       operator had set, which ends with the service.
 """
 
 import json
@@ -13,10 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from bridge.model.policy import PolicySpec
+from bridge.registry import describe
 from bridge.rpc.operators.changes import DONE
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.users import user_name
-from bridge.service.config import ServiceConfig
+from bridge.service.config import ServiceConfig, to_mapping
 
 MAX_VALUE: Final = 500
 """Characters of a value that are shown."""
@@ -58,6 +62,40 @@ def reload_change(
         before="\n".join(f"{each.key}: {each.before}" for each in found),
         after="\n".join(f"{each.key}: {each.after}" for each in found),
         result=result,
+    )  # fmt: skip
+
+
+def in_force(config: ServiceConfig, policy: PolicySpec) -> str:
+    """What the service works with, as text for the next start."""
+    return json.dumps(to_mapping(config) | {"policy": describe(policy)})
+
+
+def start_change(
+    file: Path | None, former: str, present: str, at_s: int
+) -> pb.OperatorChange | None:
+    """The entry of a start with another configuration than the one before (rule 3).
+
+    Args:
+        former, present: what `in_force` returned.
+
+    Returns:
+        None: it changes nothing.
+
+    Raises:
+        ValueError: `former` is no such text.
+    """
+    was = json.loads(former)
+    if not isinstance(was, dict):
+        raise ValueError("it is no mapping")
+    found = list(_differing("", was, json.loads(present)))
+    if not found:
+        return None
+    whose = "" if file is None else f", {file} of {_owner(file)}"
+    return pb.OperatorChange(
+        at_s=at_s, uid=-1, user=f"start of the service{whose}", method="Start", done=True,
+        before="\n".join(f"{each.key}: {each.before}" for each in found),
+        after="\n".join(f"{each.key}: {each.after}" for each in found),
+        result=DONE,
     )  # fmt: skip
 
 

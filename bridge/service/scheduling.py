@@ -3,6 +3,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -65,6 +66,7 @@ class Scheduling:
         launchers: Launchers,
         hub: Hub | None,
         changes: ChangeLog,
+        policy_changed: Callable[[str], None],
     ) -> None:
         """Connects the parts.
 
@@ -72,6 +74,7 @@ class Scheduling:
             store: closed by the caller, as `solver` is.
             hub: the hub of agents; None: there are none.
             changes: the log of operators' changes; closed by the caller.
+            policy_changed: called with the name of every new policy.
 
         Raises:
             ConfigError: something the configuration names is missing or wrong.
@@ -92,7 +95,7 @@ class Scheduling:
         self.switch = PolicySwitch(
             config.policy_spec,
             self.decider,
-            changed=metrics.policy,
+            changed=policy_changed,
             planning=config.planning.plain(),
         )
         self.parts = service_parts(

@@ -50,7 +50,13 @@ from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig, load
-from bridge.service.config_changes import ChangedKey, differences, reload_change
+from bridge.service.config_changes import (
+    ChangedKey,
+    differences,
+    in_force,
+    reload_change,
+    start_change,
+)
 from bridge.service.extension_parts import pages, stop
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
@@ -198,6 +204,8 @@ class Service:
         self._gates.start()
         if not operators.ready.wait(READY_S):
             _log.error("the controller is served, operators are not yet")
+        if self._changes is not None:
+            self._log_start(self._changes)
 
     def _open_to_agents(self) -> None:
         agents = self._config.agents
@@ -246,10 +254,38 @@ class Service:
             launchers=self._launchers,
             hub=self.hub,
             changes=self._changes,
+            policy_changed=self._policy_changed,
         )
         for name in ("agents", "launchers"):
             metrics.watch(name, partial(self._connected, name))
         return self.scheduling
+
+    def _policy_changed(self, name: str) -> None:
+        self._metrics.policy(name)
+        self._keep_in_force()
+
+    def _keep_in_force(self) -> str:
+        """Keeps what the service works with, for the next start, and returns it."""
+        if self._changes is None or self.scheduling is None:
+            return ""
+        text = in_force(self._config, self.scheduling.switch.spec)
+        self._changes.keep(text)
+        return text
+
+    def _log_start(self, changes: ChangeLog) -> None:
+        """Lists what differs from what was in force before this start, if that is known."""
+        former = changes.was_in_force
+        present = self._keep_in_force()
+        if former is None:
+            _log.info("what was in force before this start is not known: no change is listed")
+            return
+        try:
+            change = start_change(self._file, former, present, int(time.time()))
+        except (ValueError, RecursionError) as error:
+            _log.warning("what this start changes is not listed: what was in force: %s", error)
+            return
+        if change is not None:
+            changes.add(change, admin=True)
 
     def _connected(self, what: str) -> float:
         """How many agents or launchers there are; for the metrics."""
@@ -337,7 +373,9 @@ class Service:
             self._log_reload(file, found, f"failed: {type(error).__name__}")
         else:
             self._last_read = config
-            if config.model_copy(update={"planning": self._config.planning}) != self._config:
+            self._config = self._config.model_copy(update={"planning": config.planning})
+            self._keep_in_force()
+            if config != self._config:
                 _log.warning("other settings have changed as well; they need a restart")
             if found:
                 self._log_reload(file, found, DONE)

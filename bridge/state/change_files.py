@@ -6,6 +6,7 @@ Rules
        which replaces the one before: at least the last `MAX_BYTES` are kept.
     2. The others' file is replaced as a whole: its contents are bounded by `OthersChanges`.
     3. No link is followed. A line that is no change is skipped: the others are listed.
+    4. What is in force is a file of text, replaced as a whole: the next start compares with it.
 """
 
 import json
@@ -20,8 +21,10 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER
 
 NAME: Final = "changes.jsonl"
+IN_FORCE: Final = "in-force.json"
 MAX_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 4000
+MAX_IN_FORCE: Final = 64 << 20
 TEXTS: Final = ("user", "method", "before", "after", "result")
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -47,12 +50,22 @@ def append(path: Path, change: pb.OperatorChange) -> None:
 
 def replace(path: Path, changes: Iterable[pb.OperatorChange]) -> None:
     """Replaces all entries; returns when the disk has them (rule 2)."""
-    new = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(new, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
-        file.writelines(map(_line, changes))
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    _replace(path, map(_line, changes))
+
+
+def replace_in_force(path: Path, text: str) -> None:
+    """Replaces what is in force, beside the administrators' file (rule 4)."""
+    _replace(path.with_name(IN_FORCE), [text.encode()])
+
+
+def read_in_force(path: Path) -> str | None:
+    """What was in force, as text; None: there is no such file, or it cannot be read."""
+    try:
+        descriptor = os.open(path.with_name(IN_FORCE), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, encoding="utf-8", errors="replace") as file:
+            return file.read(MAX_IN_FORCE)
+    except OSError:
+        return None
 
 
 def read(path: Path) -> Iterator[pb.OperatorChange]:
@@ -65,6 +78,15 @@ def read(path: Path) -> Iterator[pb.OperatorChange]:
                         yield change
         except OSError:
             continue
+
+
+def _replace(path: Path, lines: Iterable[bytes]) -> None:
+    new = path.with_name(path.name + ".new")
+    with os.fdopen(os.open(new, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 def _former(path: Path) -> Path:

@@ -9,6 +9,7 @@ Rules
     3. Nobody waits for the disk: a thread writes the files. Where it cannot, or `MAX_OWED`
        entries wait for it, entries are only held.
     4. The others' file is written once in `SAVE_EVERY_S` at most, and at the end.
+    5. What is in force is kept beside them, so that the next start can list what it changes.
 """
 
 import logging
@@ -56,7 +57,11 @@ class OthersChanges:
 
 
 class ChangeLog:
-    """The last entries, and the thread that writes them."""
+    """The last entries, and the thread that writes them.
+
+    Attributes:
+        was_in_force: the text that was kept last before this start; None: it is not known.
+    """
 
     def __init__(self, path: Path | None) -> None:
         """Reads the files, unless the disk does not answer: then they follow.
@@ -64,6 +69,8 @@ class ChangeLog:
         Args:
             path: the path of the administrators' file; None: entries are only held.
         """
+        self.was_in_force: str | None = None
+        self._in_force: str | None = None
         self._path = path
         self._woken = threading.Condition()
         self._admins: deque[pb.OperatorChange] = deque(maxlen=MAX_HELD)
@@ -102,6 +109,12 @@ class ChangeLog:
                 self._woken.notify()
             else:
                 self._complain(self._path, "the disk does not answer")
+
+    def keep(self, in_force: str) -> None:
+        """Keeps what is in force for the next start; returns at once (rule 5)."""
+        with self._woken:
+            self._in_force = in_force
+            self._woken.notify()
 
     def last(self, count: int, since_s: int = 0) -> list[pb.OperatorChange]:
         """The last changes, oldest first, none before `since_s`.
@@ -145,17 +158,26 @@ class ChangeLog:
         closing = False
         while not closing:
             with self._woken:
-                self._woken.wait_for(lambda: self._owed or self._closing, SAVE_EVERY_S)
+                self._woken.wait_for(self._is_owed, SAVE_EVERY_S)
                 closing = self._closing
                 owed, self._owed = self._owed, deque()
                 others = list(self._others) if self._owes_others else None
                 self._owes_others = False
+                in_force, self._in_force = self._in_force, None
             for change in owed:
                 self._try(path, partial(change_files.append, path, change))
             if others is not None:
                 beside = others_file(path)
                 if not self._try(beside, partial(change_files.replace, beside, others)):
                     self._owes_others = True
+            if in_force is not None:
+                self._try(
+                    path.with_name(change_files.IN_FORCE),
+                    partial(change_files.replace_in_force, path, in_force),
+                )
+
+    def _is_owed(self) -> bool:
+        return bool(self._owed) or self._in_force is not None or self._closing
 
     def _try(self, path: Path, write: Callable[[], None]) -> bool:
         try:
@@ -170,6 +192,7 @@ class ChangeLog:
 
     def _load(self, path: Path) -> None:
         """What is in the files comes before what was added meanwhile."""
+        self.was_in_force = change_files.read_in_force(path)
         admins = deque(change_files.read(path), maxlen=MAX_HELD)
         others = OthersChanges()
         for change in change_files.read(others_file(path)):

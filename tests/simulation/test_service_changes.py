@@ -38,18 +38,41 @@ def test_changes_are_listed_with_author_and_result_also_after_a_restart(home):
         assert run("status", *at).returncode == 0
     with a_process(home):
         listed = json.loads(changes(home, "--json"))["changes"]
-        methods = ["Policy", "Policy", "Unreserve", "Corridor", "Coscheduling"]
+        methods = ["Policy", "Policy", "Unreserve", "Corridor", "Coscheduling", "Start"]
         assert [each["method"] for each in listed] == methods
-        assert {each["uid"] for each in listed} == {os.getuid()}
+        *others, ended = listed
+        assert {each["uid"] for each in others} == {os.getuid()}
+        assert "easy" in ended["before"]
+        assert "slurm-like" in ended["after"]
         assert [each["done"] for each in listed[:3]] == [True, False, False]
         assert listed[0]["after"] == '{"set": "easy"}'
         assert "slurm" in listed[0]["before"]
         assert listed[1]["result"].startswith("refused: ")
         assert "easy" in listed[1]["before"]
         shown = changes(home, "-n", "2")
-        assert "Corridor by " in shown
+        assert "Coscheduling by " in shown
         assert "Policy" not in shown
         assert changes(home, "--since", "now+1hour") == "no change is logged\n"
+
+
+def test_a_start_lists_what_differs_from_what_was_in_force(home):
+    """Slow: starts three services. Keys that stay are not listed."""
+    with a_process(home):
+        pass
+    with a_process(home, limits={"decisions": 200}, planning={"cron_days": 45}):
+        pass
+    (home / "in-force.json").write_text("[")
+    with a_process(home, limits={"decisions": 300}):
+        listed = json.loads(changes(home, "--json"))["changes"]
+        assert [each["method"] for each in listed] == ["Start"]
+        [told] = listed
+        assert told["done"]
+        before, after = (told[name].splitlines() for name in ("before", "after"))
+        assert after == ["planning.cron_days: 45", "limits.decisions: 200"]
+        assert [line.partition(":")[0] for line in before] == [
+            "planning.cron_days", "limits.decisions",
+        ]  # fmt: skip
+        assert str(home) in told["user"]
 
 
 def test_what_another_user_tries_is_logged_as_his(home):
