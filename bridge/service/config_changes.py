@@ -19,6 +19,7 @@ from bridge.model.policy import PolicySpec
 from bridge.registry import describe
 from bridge.rpc.operators.changes import DONE
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.transport.revoked import RevokedChange
 from bridge.rpc.transport.users import user_name
 from bridge.service.config import ServiceConfig, to_mapping
 
@@ -96,6 +97,18 @@ def start_change(
         before="\n".join(f"{each.key}: {each.before}" for each in found),
         after="\n".join(f"{each.key}: {each.after}" for each in found),
         result=DONE,
+    )  # fmt: skip
+
+
+def revoked_change(change: RevokedChange, at_s: int) -> pb.OperatorChange:
+    """The entry of another list of revoked certificates, or of one that was refused.
+
+    The owner has no name here: whoever lets in connections waits for no directory of users.
+    """
+    return pb.OperatorChange(
+        at_s=at_s, uid=-1, user=f"{change.path} of uid {change.uid}", method="Revoked",
+        done=not change.problem, before=change.before, after=change.after,
+        result=f"refused: {change.problem}" if change.problem else DONE,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
 from bridge.rpc.transport.introductions import Introductions
+from bridge.rpc.transport.revoked import RevokedChange
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig, load
@@ -55,6 +56,7 @@ from bridge.service.config_changes import (
     differences,
     in_force,
     reload_change,
+    revoked_change,
     start_change,
 )
 from bridge.service.extension_parts import pages, stop
@@ -163,7 +165,9 @@ class Service:
         at_tls = at_metrics = certificates = None
         if config.controller.tls is not None:
             strangers = str(Path(self._private.name) / "strangers")
-            certificates = Certificates(config.controller.tls, controller, strangers)
+            certificates = Certificates(
+                config.controller.tls, controller, strangers, log_revoked=self._log_revoked
+            )
             self._gates.refuse(RefusingServer(strangers))
             at_tls = self._gates.listen_tcp(config.controller.tls.address, "controller.tls")
         if config.metrics.address is not None:
@@ -214,7 +218,9 @@ class Service:
         private = Path(self._private.name)
         target, strangers = (str(private / name) for name in ("a", "a-strangers"))
         names = Introductions[frozenset[str]](private) if agents.each_node else None
-        certificates = Certificates(agents, target, strangers, "agents", names)
+        certificates = Certificates(
+            agents, target, strangers, "agents", names, log_revoked=self._log_revoked
+        )
         at_agents = self._gates.listen_tcp(agents.address, "agents.address")
         self._gates.refuse(RefusingServer(strangers, "agents"))
         self._agents = AgentServer(self.hub, Speakers(names, agents.subjects))
@@ -259,6 +265,10 @@ class Service:
         for name in ("agents", "launchers"):
             metrics.watch(name, partial(self._connected, name))
         return self.scheduling
+
+    def _log_revoked(self, change: RevokedChange) -> None:
+        if self._changes is not None:
+            self._changes.add(revoked_change(change, int(time.time())), admin=True)
 
     def _policy_changed(self, name: str) -> None:
         self._metrics.policy(name)

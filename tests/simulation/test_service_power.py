@@ -272,7 +272,9 @@ def test_what_a_signal_file_changes_is_listed(home):
             file.chmod(0o644)
             follow.look()
         with OperatorClient(operator_of(home)) as operator:
-            (first,) = operator.changes().changes
+            first, refused = operator.changes().changes
+        assert (refused.method, refused.done) == ("SignalFile", False)
+        assert "many" in refused.result
         assert (first.method, first.uid, first.done) == ("SignalFile", file.stat().st_uid, True)
         assert (first.before, first.after) == ("", "at most 900 W, at once until removed")
         log = service._changes
@@ -288,6 +290,9 @@ def test_a_signal_file_of_a_stranger_does_not_count(home):
     with a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service:
         assert "who is not an administrator" in service.scheduling.parts["power"].signal.problem
         assert service.scheduling.parts["power"].corridor.entry_log().entries == ()
+        with OperatorClient(operator_of(home)) as operator:
+            [refused] = operator.changes().changes
+        assert "who is not an administrator" in refused.result
 
 
 # ------------------------------------------------------------------ the command

@@ -118,6 +118,27 @@ def test_without_tls_nobody_connects(served):
         scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
 
 
+def test_another_list_of_revoked_certificates_is_a_logged_change(keys, tmp_path):
+    """Written twice, the second time with a line that names none."""
+    port, tls = tls_settings(keys)
+    revoked = tmp_path / "revoked"
+    revoked.write_text("")
+    with (
+        a_home() as home,
+        a_service(home, controller={"tls": {**tls, "revoked": str(revoked)}}) as service,
+    ):
+        for text in ("0a\n07\n", "n1.example\n"):
+            revoked.write_text(text)
+            with channel(keys, port, "slurmctld") as there:
+                scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
+        changed, refused = service._changes.last(9)
+    assert {each.method for each in (changed, refused)} == {"Revoked"}
+    assert (changed.before, changed.after) == ("none", "2 certificates: 7, a")
+    assert changed.done
+    assert not refused.done
+    assert "line 1" in refused.result
+
+
 def test_socket_and_tcp_reach_the_same_session(keys, served):
     home, port = served
     with (

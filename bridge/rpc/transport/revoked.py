@@ -12,7 +12,7 @@ Rules
 import hashlib
 import logging
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from bridge.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 _MAX_NAMES: Final = 100
+_SHOWN: Final = 20
 _FINGERPRINT: Final = 64
 _LONGEST_SERIAL: Final = 42
 
@@ -57,20 +58,45 @@ def certificate_of(tls: ssl.SSLSocket) -> Certificate:
     )
 
 
+@dataclass(frozen=True)
+class RevokedChange:
+    """Another list, or one that was refused.
+
+    Attributes:
+        uid: the owner of the file; -1: there is none.
+        before, after: what the lists name, as text.
+        problem: why the list is not in force; empty: it is.
+    """
+
+    path: Path
+    uid: int
+    before: str
+    after: str
+    problem: str
+
+
+LogRevoked = Callable[[RevokedChange], None]
+
+
+def log_nothing(change: RevokedChange) -> None:
+    del change
+
+
 class Revoked:
     """The list; used by one thread."""
 
-    def __init__(self, path: Path | None, key: str) -> None:
+    def __init__(self, path: Path | None, key: str, log: LogRevoked = log_nothing) -> None:
         """Reads it.
 
         Args:
             path: the path of the file; None: nothing is revoked.
             key: the key of the setting, for messages.
+            log: takes what changes later.
 
         Raises:
             ConfigError: it cannot be read, or has a line that names no certificate.
         """
-        self._path, self._key = path, key
+        self._path, self._key, self._log = path, key, log
         self._seen: tuple[int, ...] | None = None
         self._entries: frozenset[int | str] = frozenset()
         if path is not None:
@@ -93,11 +119,16 @@ class Revoked:
         if seen == self._seen:
             return
         self._seen = seen
+        before = self._entries
         try:
             self._entries = self._read(self._path)
         except ConfigError as error:
             _log.error("the list of revoked certificates is unchanged: %s", error)
+            self._log(RevokedChange(self._path, _uid(self._path), _shown(before), "", str(error)))
             return
+        if self._entries != before:
+            after = _shown(self._entries)
+            self._log(RevokedChange(self._path, _uid(self._path), _shown(before), after, ""))
         _log.info("%s names %d revoked certificates", self._path, len(self._entries))
 
     def _read(self, path: Path) -> frozenset[int | str]:
@@ -120,6 +151,19 @@ class Revoked:
                 raise ConfigError(self._key, problem)
             found.add(word if len(word) == _FINGERPRINT else int(word, 16))
         return frozenset(found)
+
+
+def _uid(path: Path) -> int:
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return -1
+
+
+def _shown(entries: frozenset[int | str]) -> str:
+    """The number of certificates, and the first of them."""
+    words = sorted(f"{entry:x}" if isinstance(entry, int) else entry for entry in entries)
+    return f"{len(words)} certificates: {', '.join(words[:_SHOWN])}" if words else "none"
 
 
 def _print(path: Path) -> tuple[int, ...] | None:

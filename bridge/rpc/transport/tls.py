@@ -30,7 +30,7 @@ from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.newcomers import source_of
 from bridge.rpc.transport.relay import READ, WRITE, ByteAllowance
-from bridge.rpc.transport.revoked import Revoked, certificate_of
+from bridge.rpc.transport.revoked import LogRevoked, Revoked, certificate_of, log_nothing
 from bridge.service.config import TlsSection
 
 _KEEPALIVE_S = 30
@@ -48,6 +48,8 @@ class Certificates:
         strangers: str,
         key: str = "controller.tls",
         names: Introductions[frozenset[str]] | None = None,
+        *,
+        log_revoked: LogRevoked = log_nothing,
     ) -> None:
         """Reads keys and certificates.
 
@@ -57,12 +59,13 @@ class Certificates:
             key: the key of the section, for messages.
             names: tell the server the names of certificates, which are all admitted; None: only
                 those of configured subjects are.
+            log_revoked: takes changes of the list of revoked certificates.
 
         Raises:
             ConfigError: one of them cannot be read.
         """
         self._context = _context(tls, key)
-        self.revoked = Revoked(tls.revoked, f"{key}.revoked")
+        self.revoked = Revoked(tls.revoked, f"{key}.revoked", log_revoked)
         self.subjects = frozenset(tls.subjects)
         self.target, self.strangers, self.names = target, strangers, names
 

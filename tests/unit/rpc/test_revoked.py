@@ -10,6 +10,7 @@ from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener
 from bridge.rpc.transport.revoked import Certificate, Revoked
+from bridge.service.config_changes import revoked_change
 
 PRINT = "ab" * 32
 ONE = Certificate(frozenset({"n1"}), 0x0A1B2C, PRINT)
@@ -50,14 +51,21 @@ def test_a_line_that_names_no_certificate_is_an_error(tmp_path, text):
 def test_it_follows_the_file_and_stays_as_it_was_when_that_is_bad(tmp_path, caplog):
     file = tmp_path / "revoked"
     file.write_text("07\n")
-    revoked = Revoked(file, "k")
+    found = []
+    revoked = Revoked(file, "k", found.append)
     file.write_text("07\na1b2c\n")
     revoked.refresh()
     assert ONE in revoked
     file.write_text("oops\n")
     revoked.refresh()
+    revoked.refresh()
     assert ONE in revoked
     assert "line 1" in caplog.text
+    changed, refused = found
+    assert (changed.before, changed.after) == ("1 certificates: 7", "2 certificates: 7, a1b2c")
+    assert (changed.uid, changed.problem) == (file.stat().st_uid, "")
+    assert "line 1" in refused.problem
+    assert [revoked_change(each, 5).done for each in found] == [True, False]
     file.unlink()
     revoked.refresh()
     assert ONE in revoked

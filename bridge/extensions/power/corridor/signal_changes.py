@@ -6,6 +6,7 @@ Rules
     2. Those that follow within `PAUSE_S` are logged as one when that time is over, or the service
        ends: from what was in force before the first to what is after the last, and their number.
     3. They count as changes of others than administrators: they push out no administrator's.
+    4. A file that is refused is logged as a refused change, at most once within `PAUSE_S`.
 """
 
 import threading
@@ -49,7 +50,7 @@ class SignalChanges:
         """
         self._log, self._clock, self._now_s = log, clock, now_s
         self._lock = threading.Lock()
-        self._silent_until = 0.0
+        self._silent_until = self._refusals_from = 0.0
         self._owed: _Owed | None = None
 
     def changed(self, uid: int, before: str, after: str) -> None:
@@ -64,6 +65,20 @@ class SignalChanges:
             owed = self._owed or _Owed(before, after, uid, 0, int(self._now_s()))
             self._owed = _Owed(owed.before, after, uid, owed.count + 1, owed.since_s)
         self.settle()
+
+    def refused(self, problem: str) -> None:
+        """Logs that the file was refused (rule 4)."""
+        with self._lock:
+            now = self._clock()
+            if now < self._refusals_from:
+                return
+            self._refusals_from = now + PAUSE_S
+        self._log(
+            pb.OperatorChange(
+                at_s=int(self._now_s()), uid=-1, method=METHOD, user="the signal file",
+                result=f"refused: {problem}",
+            )
+        )  # fmt: skip
 
     def settle(self, *, ending: bool = False) -> None:
         """Logs what is owed if it is time (rule 2)."""

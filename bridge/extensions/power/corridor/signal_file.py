@@ -137,6 +137,7 @@ class SignalFile:
         self._corridor.report("signal", f"signal file: {problem}" if problem else "")
         if problem:
             _log.error("power signal: %s; the last good entries stay in force", problem)
+            self._changes.refused(problem)
         else:
             _log.info("power signal: %s is read again", self._path)
 

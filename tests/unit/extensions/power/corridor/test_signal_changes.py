@@ -79,3 +79,12 @@ def test_bounds_that_are_as_before_after_several_changes_are_told(log):
     log.let_pass(PAUSE_S)
     assert log.told() == [("1", "2"), ("2", "2")]
     assert "the last of 2 changes" in log.found[1].result
+
+
+def test_refused_files_are_logged_once_in_a_while(log):
+    for minute in range(3):
+        for second in range(int(PAUSE_S)):
+            log.changes.refused(f"problem {minute}-{second}")
+            log.let_pass(1)
+    assert [each.result for each in log.found] == [f"refused: problem {n}-0" for n in range(3)]
+    assert not any(each.done for each in log.found)
