@@ -2,7 +2,7 @@
 """The durations of the steps of changes of width, from the logs.
 
 Sources
-    service     a line for each state of a change (`bridge.resizing.changes`)
+    service     a line for each state of a change (`bridge.extensions.elastic.resizing.changes`)
     slurmctld   a line for each resize, with the time for which it held Slurm's locks
     job         a line of `schedbridge run` at the end of each change, with its stages
 """
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 _STATE = re.compile(
-    r"^(?P<at>\S+ [\d:]+,\d+) \S+ bridge\.resizing\.changes: job (?P<job>\S+), "
+    r"^(?P<at>\S+ [\d:]+,\d+) \S+ bridge\.extensions\.elastic\.resizing\.changes: "
+    r"job (?P<job>\S+), "
     r"(?P<before>\d+) to (?P<after>\d+) nodes: (?P<state>\w+)(?:: (?P<why>.*))?$"
 )
 _RESIZE = re.compile(

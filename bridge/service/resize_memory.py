@@ -6,9 +6,9 @@ The file keeps them with the knowledge of predictors; policies do not see them.
 
 from dataclasses import replace
 
+from bridge.extensions.elastic.resizing.resize_times import NAME, ResizeTimes
 from bridge.model.learnt import Learnt
 from bridge.ports import State
-from bridge.resizing.resize_times import NAME, ResizeTimes
 
 
 class ResizeMemory:

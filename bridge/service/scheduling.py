@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from bridge.extensions.elastic.resizing.launchers import Launchers
+from bridge.extensions.elastic.resizing.states import Deadlines
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
-from bridge.resizing.launchers import Launchers
-from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from bridge.errors import BridgeError
+from bridge.extensions.elastic.resizing.launchers import Absent, Launchers
 from bridge.line_text import on_one_line
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.registry import left_out
-from bridge.resizing.launchers import Absent, Launchers
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers

@@ -193,7 +193,7 @@ class Metrics:
 
         Args:
             direction: grow or shrink.
-            result: see `bridge.resizing.journal`.
+            result: see `bridge.extensions.elastic.resizing.journal`.
             lasted_s: from its decision to its end; None: not known.
         """
         self._resizes.labels(direction, result).inc()

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from bridge.resizing.launchers import (
+from bridge.extensions.elastic.resizing.launchers import (
     ChangeResult,
     GrowOrder,
     LauncherReport,
     ShrinkOrder,
     WithdrawOrder,
 )
-from bridge.resizing.runtime import Runtime
-from bridge.resizing.world import World
+from bridge.extensions.elastic.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.world import World
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 NAMES = tuple(f"n{number}" for number in range(1, 7))

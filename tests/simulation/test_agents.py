@@ -16,8 +16,8 @@ import pytest
 
 from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
+from bridge.extensions.elastic.resizing.launchers import GrowOrder, ShrinkOrder
 from bridge.extensions.power.memory import state_types
-from bridge.resizing.launchers import GrowOrder, ShrinkOrder
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.simulation.attackers import TAKING_NAMES, attack
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run

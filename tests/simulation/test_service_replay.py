@@ -10,12 +10,12 @@ import grpc
 import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
+from bridge.extensions.elastic.resizing.launchers import Willing
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import random_faults
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.registry import PRESETS, build, parse_policy
-from bridge.resizing.launchers import Willing
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb

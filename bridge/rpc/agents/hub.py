@@ -22,8 +22,7 @@ from functools import partial
 
 from bridge.errors import LineError
 from bridge.extensions.elastic import lines
-from bridge.model.snapshot import Snapshot
-from bridge.resizing.launchers import (
+from bridge.extensions.elastic.resizing.launchers import (
     ChangeResult,
     GrowOrder,
     LauncherOrder,
@@ -31,6 +30,7 @@ from bridge.resizing.launchers import (
     Names,
     WithdrawOrder,
 )
+from bridge.model.snapshot import Snapshot
 from bridge.rpc.agents.extension_readers import ExtensionReaders
 from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
@@ -46,7 +46,7 @@ RETURN_S = 20.0
 
 
 class Hub:
-    """All agents and launchers; a `bridge.resizing.launchers.Launchers`.
+    """All agents and launchers; a `bridge.extensions.elastic.resizing.launchers.Launchers`.
 
     Attributes:
         extensions: what these read in reports, and order.

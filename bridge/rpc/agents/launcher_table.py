@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from bridge.extensions.elastic import lines
-from bridge.resizing.launchers import ChangeResult, LauncherReport
+from bridge.extensions.elastic.resizing.launchers import ChangeResult, LauncherReport
 from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.resizing.launchers import Names
+from bridge.extensions.elastic.resizing.launchers import Names
 
 WINDOW_S: Final = 300.0
 SETTLE_S: Final = 10.0

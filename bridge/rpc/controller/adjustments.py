@@ -2,8 +2,8 @@
 """Resizes on the wire: new sets of nodes of running jobs.
 
 Rules
-    1. `bridge.resizing` decides how a resize is carried out, and when the controller gets which
-       message; this module writes the messages.
+    1. `bridge.extensions.elastic.resizing` decides how a resize is carried out, and when the
+       controller gets which message; this module writes the messages.
     2. While no running job may change its width, and nothing has to be forgotten of jobs that
        might, it is idle (`Runtime.is_idle`): the caller calls nothing.
 """
@@ -11,14 +11,14 @@ Rules
 from collections.abc import Callable
 from dataclasses import replace
 
+from bridge.extensions.elastic.resizing.budgets import Budgets
+from bridge.extensions.elastic.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.wishes import wished
+from bridge.extensions.elastic.resizing.world import World
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.budgets import Budgets
-from bridge.resizing.runtime import Runtime
-from bridge.resizing.wishes import wished
-from bridge.resizing.world import World
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain, printable

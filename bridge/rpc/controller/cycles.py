@@ -21,15 +21,15 @@ from typing import Protocol
 
 import numpy as np
 
+from bridge.extensions.elastic.resizing.journal import JournalEntry
+from bridge.extensions.elastic.resizing.launchers import Absent, Launchers
+from bridge.extensions.elastic.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.states import Deadlines
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
-from bridge.resizing.journal import JournalEntry
-from bridge.resizing.launchers import Absent, Launchers
-from bridge.resizing.runtime import Runtime
-from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.actions import decided
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s

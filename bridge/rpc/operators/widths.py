@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from bridge.extensions.elastic.resizing.journal import JournalEntry, ResizeResult
+from bridge.extensions.elastic.resizing.overlay import Shown
 from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.learnt import Learnt
 from bridge.model.rules.resize_limits import ResizeBounds
@@ -19,8 +21,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import kept_of
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import AtWidth, curve
-from bridge.resizing.journal import JournalEntry, ResizeResult
-from bridge.resizing.overlay import Shown
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
 

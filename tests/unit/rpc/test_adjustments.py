@@ -7,14 +7,14 @@ from itertools import count
 import numpy as np
 import pytest
 
+from bridge.extensions.elastic.resizing.launchers import Willing
+from bridge.extensions.elastic.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.states import Deadlines
 from bridge.extensions.sharing.part import having_shared
 from bridge.extensions.sharing.quotas import Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
-from bridge.resizing.launchers import Willing
-from bridge.resizing.runtime import Runtime
-from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.progress import ProgressMessages
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -170,7 +170,7 @@ def test_what_does_not_fit_a_report_is_forgotten_and_stops_nothing(monkeypatch):
     def fails(*_):
         raise IndexError("planted")
 
-    monkeypatch.setattr("bridge.resizing.runtime.overlaid", fails)
+    monkeypatch.setattr("bridge.extensions.elastic.resizing.runtime.overlaid", fails)
     world = a_world(now_s=12)
     assert link.adjustments.overlay(world) is world
     monkeypatch.undo()

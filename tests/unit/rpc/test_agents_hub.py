@@ -5,9 +5,14 @@ import json
 
 import pytest
 
+from bridge.extensions.elastic.resizing.launchers import (
+    ChangeResult,
+    GrowOrder,
+    ShrinkOrder,
+    WithdrawOrder,
+)
 from bridge.policies.catalogue import DEFAULT
 from bridge.registry import PRESETS, build
-from bridge.resizing.launchers import ChangeResult, GrowOrder, ShrinkOrder, WithdrawOrder
 from bridge.rpc.agents.hub import RETURN_S, Hub
 from bridge.rpc.agents.launcher_table import MAX_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bridge.agent.daemon import mpi_reports
 from bridge.agent.pages import MpiUse
 from bridge.cli.operators.elastic import _mpi_time
-from bridge.resizing.launchers import Willing
-from bridge.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.launchers import Willing
+from bridge.extensions.elastic.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.mpi_times import LARGEST, MAX_JOBS, SETTLE_S, WINDOW_S, MpiTimes
 from bridge.rpc.operators.elastic import _job

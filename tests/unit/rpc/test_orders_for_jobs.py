@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from bridge.errors import ControllerError
+from bridge.extensions.elastic.resizing.world import World
 from bridge.model.rules.limits import ConsumerKind
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.model.rules.site import Site
-from bridge.resizing.world import World
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
-from tests.unit.resizing.test_odd_launchers import Planted, a_runtime, a_world
+from tests.unit.extensions.elastic.resizing.test_odd_launchers import Planted, a_runtime, a_world
 
 ALL = {"apart_s": 600, "per_hour": 1, "extra_nodes": 1}
 

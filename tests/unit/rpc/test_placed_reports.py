@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bridge.resizing.launchers import ShrinkOrder
+from bridge.extensions.elastic.resizing.launchers import ShrinkOrder
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.job_placement import JobPlacement
 from bridge.rpc.agents.placed_reports import ELSEWHERE, MAX_NAMED, OTHERS, UNKNOWN, PlacedReports

@@ -74,7 +74,7 @@ def test_the_program_grows_and_shrinks_and_prints_the_same(started, tmp_path):  
     assert shrunk - {"leaving"} == {"asked", "going"}
 
 
-HEAD = "2026-11-23 14:43:{} INFO bridge.resizing.changes: job {}, {} nodes: {}"
+HEAD = "2026-11-23 14:43:{} INFO bridge.extensions.elastic.resizing.changes: job {}, {} nodes: {}"
 SERVICE = "\n".join(
     HEAD.format(*words)
     for words in (

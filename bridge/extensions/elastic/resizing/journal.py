@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from bridge.resizing.states import OpenResize
+from bridge.extensions.elastic.resizing.states import OpenResize
 
 MAX_UNTOLD: Final = 10_000
 """Older entries are dropped if they are not read."""

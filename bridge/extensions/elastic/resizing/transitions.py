@@ -18,9 +18,9 @@ Rules
 import logging
 from collections.abc import Callable
 
-from bridge.resizing.changes import OpenResizes
-from bridge.resizing.journal import ResizeResult
-from bridge.resizing.launchers import (
+from bridge.extensions.elastic.resizing.changes import OpenResizes
+from bridge.extensions.elastic.resizing.journal import ResizeResult
+from bridge.extensions.elastic.resizing.launchers import (
     ChangeResult,
     GrowOrder,
     LauncherOrder,
@@ -29,8 +29,8 @@ from bridge.resizing.launchers import (
     ShrinkOrder,
     WithdrawOrder,
 )
-from bridge.resizing.states import OpenResize, ResizeState
-from bridge.resizing.world import World
+from bridge.extensions.elastic.resizing.states import OpenResize, ResizeState
+from bridge.extensions.elastic.resizing.world import World
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.elastic.resizing.launchers import Names
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.launchers import Names
 
 
 class World:

@@ -13,12 +13,12 @@ Rules
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from bridge.extensions.elastic.resizing.changes import OpenResizes
+from bridge.extensions.elastic.resizing.launchers import LauncherReport, Launchers, Names
+from bridge.extensions.elastic.resizing.world import World
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.changes import OpenResizes
-from bridge.resizing.launchers import LauncherReport, Launchers, Names
-from bridge.resizing.world import World
 
 
 @dataclass(frozen=True)

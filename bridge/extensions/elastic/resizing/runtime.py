@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bridge.errors import ControllerError
+from bridge.extensions.elastic.resizing.changes import OpenResizes
+from bridge.extensions.elastic.resizing.journal import Journal, ResizeResult
+from bridge.extensions.elastic.resizing.launchers import Launchers, Names
+from bridge.extensions.elastic.resizing.overlay import Shown, overlaid, shown_jobs
+from bridge.extensions.elastic.resizing.resize_times import ResizeTimes
+from bridge.extensions.elastic.resizing.states import Deadlines, OpenResize, ResizeState
+from bridge.extensions.elastic.resizing.transitions import Transitions
+from bridge.extensions.elastic.resizing.world import World
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.changes import OpenResizes
-from bridge.resizing.journal import Journal, ResizeResult
-from bridge.resizing.launchers import Launchers, Names
-from bridge.resizing.overlay import Shown, overlaid, shown_jobs
-from bridge.resizing.resize_times import ResizeTimes
-from bridge.resizing.states import Deadlines, OpenResize, ResizeState
-from bridge.resizing.transitions import Transitions
-from bridge.resizing.world import World
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ sec. IV-C) are beside these states in docs/design/0009-elastic-jobs.md.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bridge.resizing.launchers import Names
+from bridge.extensions.elastic.resizing.launchers import Names
 
 
 class ResizeState(StrEnum):

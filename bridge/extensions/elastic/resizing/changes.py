@@ -7,10 +7,10 @@ them to find out where a slow change spends its time.
 
 import logging
 
-from bridge.resizing.journal import Journal, ResizeResult
-from bridge.resizing.resize_times import ResizeTimes
-from bridge.resizing.states import Deadlines, OpenResize, ResizeState
-from bridge.resizing.world import World
+from bridge.extensions.elastic.resizing.journal import Journal, ResizeResult
+from bridge.extensions.elastic.resizing.resize_times import ResizeTimes
+from bridge.extensions.elastic.resizing.states import Deadlines, OpenResize, ResizeState
+from bridge.extensions.elastic.resizing.world import World
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.resizing.launchers import (
+from bridge.extensions.elastic.resizing.launchers import (
     Absent,
     ChangeResult,
     GrowOrder,
@@ -15,9 +15,9 @@ from bridge.resizing.launchers import (
     ShrinkOrder,
     WithdrawOrder,
 )
-from bridge.resizing.runtime import Runtime
-from bridge.resizing.states import Deadlines, ResizeState
-from bridge.resizing.world import World
+from bridge.extensions.elastic.resizing.runtime import Runtime
+from bridge.extensions.elastic.resizing.states import Deadlines, ResizeState
+from bridge.extensions.elastic.resizing.world import World
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 WAITS = Deadlines()

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.resizing.journal import MAX_UNTOLD, ResizeResult
+from bridge.extensions.elastic.resizing.journal import MAX_UNTOLD, ResizeResult
 from tests.properties.test_resizing_runtime import EVENTS, NAMES, Cluster, play
 
 

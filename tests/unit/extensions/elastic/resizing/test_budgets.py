@@ -4,7 +4,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.resizing.budgets import Budgets
+from bridge.extensions.elastic.resizing.budgets import Budgets
 from bridge.units import UNLIMITED_S
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
