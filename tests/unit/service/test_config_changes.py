@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reload is logged with its keys, from what to what; one hides no other."""
 
+import json
+
 import pytest
 
+from bridge.registry import parse_policy
 from bridge.rpc.operators.changes import DONE
 from bridge.service.config import parse
-from bridge.service.config_changes import MAX_VALUE, differences, reload_change
+from bridge.service.config_changes import (
+    MAX_VALUE,
+    differences,
+    in_force,
+    reload_change,
+    start_change,
+)
 from bridge.state.change_files import MAX_TEXT
 from tests.simulation.services import a_config
 
@@ -93,3 +102,24 @@ def test_the_author_is_the_signal_and_whose_file_it_is(tmp_path):
 @pytest.mark.parametrize("planning", [{"limits": [a_limit(5)]}, {"protect": {"gpu": CPUS}}])
 def test_the_same_configuration_differs_in_nothing(tmp_path, planning):
     assert found(tmp_path, {"planning": planning}, {"planning": planning}) == []
+
+
+def test_a_start_is_compared_with_what_was_in_force(tmp_path):
+    """Also a policy that was set meanwhile; keys that only one of two versions has are named."""
+    config = read(tmp_path)
+    own, other = config.policy_spec, parse_policy("conservative")
+    file = tmp_path / "bridge.yaml"
+    present = in_force(config, own)
+    assert start_change(file, in_force(config, own), present, 7) is None
+    ended = start_change(file, in_force(config, other), present, 7)
+    assert 'policy.name: "conservative"' in ended.before.splitlines()
+    assert 'policy.name: "slurm-like"' in ended.after.splitlines()
+    changed = read(tmp_path, limits={"decisions": 200}, planning={"cron_days": 45})
+    told = start_change(None, present, in_force(changed, own), 7)
+    assert told.after.splitlines() == ["planning.cron_days: 45", "limits.decisions: 200"]
+    assert told.done
+    older = json.dumps({"removed": 1, **json.loads(present)})
+    assert start_change(file, older, present, 7).after == "removed: not set"
+    for broken in ("", "[1]", "7"):
+        with pytest.raises(ValueError, match=r"."):
+            start_change(file, broken, present, 7)
