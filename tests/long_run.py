@@ -219,10 +219,11 @@ class _Worker:
     """A process that plays one episode after the other."""
 
     def __init__(self, play: Play) -> None:
-        self.link, others = FORK.Pipe()
-        self._process = FORK.Process(target=_work, args=(others, play), daemon=True)
+        self.link, other_end = FORK.Pipe()
+        ends = other_end, self.link
+        self._process = FORK.Process(target=_work, args=(*ends, play), daemon=True)
         self._process.start()
-        others.close()
+        other_end.close()
         self._seed = 0
         self.has_ended = False
 
@@ -248,8 +249,9 @@ class _Worker:
         self.link.close()
 
 
-def _work(link: connection.Connection, play: Play) -> None:
-    """Plays what comes through a pipe, until its other end is closed."""
+def _work(link: connection.Connection, other_end: connection.Connection, play: Play) -> None:
+    """Plays what comes through a pipe, until nobody has its other end any more."""
+    other_end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other end is interrupted, too, and ends this
     faulthandler.enable(sys.__stderr__)
     memory = Memory()

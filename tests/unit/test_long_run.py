@@ -5,8 +5,10 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from tests.fuzz import __main__ as fuzz
 from tests.long_run import Outcome
 from tests.simulation.whole import __main__ as simulation
 
+ROOT = Path(__file__).parents[2]
 FIRST, RUNS = 100, 12
 
 
@@ -139,6 +142,25 @@ def test_a_run_that_continues_without_its_first_episode_still_plays_it(run, tmp_
     lines = done.read_text().splitlines(keepends=True)
     done.write_text("".join(line for line in lines if '"seed": 100,' not in line))
     assert run("--done", done)[1].startswith("12 runs from seed 100, 1 to do\n")
+
+
+def test_the_processes_of_a_run_that_is_killed_end(no_hang):
+    """Their output ends when the last of them does."""
+    program = """
+import os, signal
+from tests import long_run
+
+def play(seed):
+    if seed == 3:
+        os.kill(os.getppid(), signal.SIGKILL)
+    return long_run.Outcome(seed)
+
+list(long_run.played(play, range(20), jobs=4))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, check=False
+    )
+    assert ran.returncode == -signal.SIGKILL
 
 
 def test_half_a_line_at_the_end_is_played_again(run, tmp_path):
