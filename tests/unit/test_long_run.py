@@ -15,6 +15,7 @@ import pytest
 from tests import long_run
 from tests.fuzz import __main__ as fuzz
 from tests.long_run import Outcome
+from tests.mutants import running
 from tests.simulation.whole import __main__ as simulation
 
 ROOT = Path(__file__).parents[2]
@@ -212,6 +213,11 @@ def test_the_first_broken_episode_can_end_the_run(run, tmp_path):
     assert code == 1
     assert named(output) == {101: "rule: no"}
     assert "2 runs from seed 100, 1 broken: 101" in output
+
+
+def test_the_rule_that_a_planted_fault_breaks_is_found(run):
+    _, output = run("--first", FIRST, _101=["sound: it is not", "lost: a job"])
+    assert running._first_failure(output) == "rule sound"
 
 
 @pytest.mark.parametrize("words", [["--runs", "0"], ["--jobs", "0"], ["--runs", "x"]])
