@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from bridge.extensions.elastic.resizing.launchers import Launchers
+from bridge.extensions.elastic.resizing.resize_memory import ResizeMemory
 from bridge.extensions.elastic.resizing.states import Deadlines
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
@@ -33,7 +34,6 @@ from bridge.service.observers import (
     StartRecorder,
     UnknownResourceLog,
 )
-from bridge.service.resize_memory import ResizeMemory
 from bridge.service.telemetry import Metrics
 from bridge.state.change_log import ChangeLog
 from bridge.state.store import Store

@@ -45,7 +45,7 @@ KNOWN = {
     "service/config.py": "options of the plugins, in descriptions",
     "extensions/sharing/section.py": "options of jobs, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
-    "rpc/operators/widths.py": "the same",
+    "extensions/elastic/operators/widths.py": "the same",
     "lab/experiments/workers.py": "starts workers as Slurm's jobs; options of a command",
     "lab/experiments/provenance.py": "options of Git",
     "lab/experiments/page/charts.py": "custom properties of CSS",

@@ -8,6 +8,7 @@ measures the time in MPI. All of these import only the standard library and `bri
 (`mpi.py` also mpi4py), because they run where users' programs do.
 
 Not an extension yet: the cycle still imports `replan.py`, which imports check, planning and the
-ports; wire and service import `resizing/`, which carries decided resizes out.
+ports; wire and service import `resizing/`, which carries decided resizes out, and
+`operators/`, their questions and orders.
 docs/design/0009-elastic-jobs.md is the design. Start with `launcher/machine.py`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a running malleable job changes or keeps its width; every cycle states this for each job.
 
-Policies give codes and numbers; `bridge.rpc.operators.widths` makes sentences of them.
+Policies give codes and numbers; what answers operators makes sentences of them.
 """
 
 from dataclasses import dataclass

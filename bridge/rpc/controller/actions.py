@@ -16,15 +16,16 @@ from bridge.rpc.reported.extension_wire import wires
 from bridge.rpc.reported.features import Action, Feature, Subject
 
 _ANNOUNCED: Final = "bridge.rpc.controller.announcements"
-_ADJUSTED: Final = "bridge.rpc.controller.adjustments"
+_ADJUSTED: Final = "bridge.extensions.elastic.resizing.adjustments"
 _ORDERED: Final = "bridge.rpc.controller.orders"
+_TOLD: Final = "bridge.rpc.controller.progress"
 
 _OWN: Final = {
     "start": Action(Feature.START, Subject.PENDING_JOB, _ANNOUNCED),
     "planned_start": Action(Feature.PLANNED_START, Subject.PENDING_JOB, _ANNOUNCED),
     "pending": Action(Feature.PENDING_REASON, Subject.PENDING_JOB, _ANNOUNCED),
     "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, _ADJUSTED),
-    "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _ADJUSTED),
+    "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _TOLD),
     "reserve": Action(Feature.RESERVE, Subject.NO_JOB, _ORDERED),
     "unreserve": Action(Feature.RESERVE, Subject.NO_JOB, _ORDERED),
 }

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bridge.extensions.elastic.resizing.adjustments import Adjustments
 from bridge.extensions.elastic.resizing.journal import JournalEntry
 from bridge.extensions.elastic.resizing.launchers import Absent, Launchers
 from bridge.extensions.elastic.resizing.runtime import Runtime
@@ -31,7 +32,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
 from bridge.rpc.controller.actions import decided
-from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MAX, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders

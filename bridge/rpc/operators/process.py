@@ -24,13 +24,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.extensions.elastic.operators.answers import change_width, elastic_reply
 from bridge.extensions.operators_port import ServicePart
 from bridge.interpreter import python
 from bridge.model.learnt import Learnt
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.changes import changes_reply
-from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.requester import requester
 from bridge.rpc.operators.view import InForce, LiveState, pack
 from bridge.rpc.pb import operator_pb2 as pb

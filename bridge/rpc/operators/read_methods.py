@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
+from bridge.extensions.elastic.operators.widths import width_lines
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
 from bridge.rpc.operators.extension_methods import Look, Looking, methods
@@ -26,7 +27,6 @@ from bridge.rpc.operators.queries import READS, Asking, Read, need_admin, refuse
 from bridge.rpc.operators.requester import read_parts
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.operators.what_if_service import what_if_under
-from bridge.rpc.operators.widths import width_lines
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.fair_queue import FairQueue
 from bridge.rpc.transport.private_channel import Asker, MessageKind

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from bridge.agent.daemon import mpi_reports
 from bridge.agent.pages import MpiUse
 from bridge.cli.operators.elastic import _mpi_time
+from bridge.extensions.elastic.operators.answers import _job
 from bridge.extensions.elastic.resizing.launchers import Willing
 from bridge.extensions.elastic.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.mpi_times import LARGEST, MAX_JOBS, SETTLE_S, WINDOW_S, MpiTimes
-from bridge.rpc.operators.elastic import _job
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 from tests.unit.rpc.placements import a_placement

@@ -6,11 +6,11 @@ import sqlite3
 import pytest
 
 from bridge.extensions.elastic.resizing.launchers import Willing
+from bridge.extensions.elastic.resizing.resize_memory import ResizeMemory
 from bridge.extensions.elastic.resizing.resize_times import MAX_OF_USER, NAME, ResizeTimes
 from bridge.extensions.elastic.resizing.runtime import Runtime
 from bridge.extensions.elastic.resizing.world import World
 from bridge.ports import State
-from bridge.service.resize_memory import ResizeMemory
 from bridge.state.store import Store
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 

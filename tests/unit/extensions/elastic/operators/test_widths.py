@@ -6,6 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.elastic.operators.widths import (
+    _TEXTS,
+    last_line,
+    last_resize,
+    speed_ups,
+    width_reason,
+)
 from bridge.extensions.elastic.resizing.journal import JournalEntry, ResizeResult
 from bridge.extensions.elastic.resizing.overlay import Shown
 from bridge.model.decisions.width_reasons import WidthCode, WidthReason
@@ -15,7 +22,6 @@ from bridge.model.rules.limits import ConsumerKind
 from bridge.model.rules.resize_limits import ResizeBounds, ResizeLimit
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
-from bridge.rpc.operators.widths import _TEXTS, last_line, last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 

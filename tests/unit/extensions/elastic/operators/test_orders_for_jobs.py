@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bridge.errors import ControllerError
+from bridge.extensions.elastic.operators.answers import change_width, elastic_reply
 from bridge.extensions.elastic.resizing.world import World
 from bridge.model.rules.limits import ConsumerKind
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.model.rules.site import Site
-from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from tests.unit.extensions.elastic.resizing.test_odd_launchers import Planted, a_runtime, a_world

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from bridge.extensions.elastic.resizing.adjustments import Adjustments
 from bridge.extensions.elastic.resizing.launchers import Willing
 from bridge.extensions.elastic.resizing.runtime import Runtime
 from bridge.extensions.elastic.resizing.states import Deadlines
@@ -15,7 +16,6 @@ from bridge.extensions.sharing.quotas import Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
-from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.progress import ProgressMessages
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import ExtensionRequests, sentences

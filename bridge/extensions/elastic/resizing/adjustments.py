@@ -2,8 +2,8 @@
 """Resizes on the wire: new sets of nodes of running jobs.
 
 Rules
-    1. `bridge.extensions.elastic.resizing` decides how a resize is carried out, and when the
-       controller gets which message; this module writes the messages.
+    1. `runtime.py` decides how a resize is carried out, and when the controller gets which message;
+       this module writes the messages.
     2. While no running job may change its width, and nothing has to be forgotten of jobs that
        might, it is idle (`Runtime.is_idle`): the caller calls nothing.
 """

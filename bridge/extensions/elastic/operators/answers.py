@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.errors import ControllerError
+from bridge.extensions.elastic.operators.widths import last_resize, speed_ups, width_reason
 from bridge.extensions.elastic.resizing.overlay import Shown
 from bridge.model.job import WidthRule
 from bridge.model.learnt import Learnt
 from bridge.model.rules.resize_limits import ResizeBounds
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.cycles import Cycles
-from bridge.rpc.operators.widths import last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
 
 _KEEPING = {
