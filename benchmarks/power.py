@@ -30,6 +30,7 @@ from about import ROOT, about
 from policy_bench.power import JobSource, entries, lines, outcome_of, run_on, summary
 from results_file import write
 
+from bridge.extensions.power.rules import NodePower
 from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
 from bridge.lab.sim.corridor.power import PowerSetting
@@ -42,7 +43,6 @@ from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 

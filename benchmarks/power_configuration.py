@@ -5,7 +5,7 @@ Usage: benchmarks/power_configuration.py [--json FILE] [--repeats N] [--problems
        benchmarks/power_configuration.py --show FILE
 
 Each case is a set of seeded problems: running malleable jobs, nodes and a corridor that their power
-violates. `programme` is `bridge.planning.power.configuration` as a policy calls it, `CP-SAT` the
+violates. `programme` is `configuration` of `extensions.power.planning` as called, `CP-SAT` the
 same goals one after the other, with one worker; choices that both prove are compared. Times are CPU
 times of this process; the minimum of the repeats of each problem counts, because other processes
 can only add to it. The table has the median and the maximum over the problems.
@@ -22,7 +22,12 @@ from about import about
 from ortools.sat.python import cp_model
 from results_file import write
 
-from bridge.planning.power.configuration import Configuration, Room, Scalable, configuration
+from bridge.extensions.power.planning.configuration import (
+    Configuration,
+    Room,
+    Scalable,
+    configuration,
+)
 
 IDLE_W = 71
 CASES = (

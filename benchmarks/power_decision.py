@@ -22,16 +22,16 @@ from about import about
 from results_file import write
 
 from bridge.cycle import run_cycle
+from bridge.extensions.power.planning.estimates import system_power
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.job_power import drawn_around
 from bridge.lab.sim.workloads.malleable_jobs import with_malleable
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import system_power
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 

@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded

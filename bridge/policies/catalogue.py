@@ -43,7 +43,6 @@ PACKAGE: Final = PolicyPackage(
         "reshape": {
             "none": _here("reshape.none:NoReshape"),
             "malleable": _here("reshape.malleable:LentNodes"),
-            "power-plan": _here("reshape.power_plan:PowerPlan"),
         },
         "share": {"none": Algorithm("bridge.ports:NoStage")},
     },
@@ -67,7 +66,6 @@ PACKAGE: Final = PolicyPackage(
             longest_factor=1,
         ),
         preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
-        preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
     ),
     summaries={
         DEFAULT: "Slurm's priorities; every job has a planned start",
@@ -79,6 +77,5 @@ PACKAGE: Final = PolicyPackage(
         "search": "least mean slowdown; long and wide jobs may wait longer",
         "recommended": "short mean waits; no class of jobs should wait much longer than under easy",
         "malleable": "as conservative; running malleable jobs lend nodes to waiting jobs",
-        "power-plan": "as malleable, within a power corridor",
     },
 )

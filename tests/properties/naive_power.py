@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Protocol
 
-from bridge.model.rules.power import NodePower, PowerRules
+from bridge.extensions.power.rules import NodePower, PowerRules
 from bridge.model.snapshot import Snapshot
 
 

@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
+from bridge.extensions.power.rules import power_of
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.rules.limits import TIME, Access, Bound, FreePool, Limit, Validity
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED

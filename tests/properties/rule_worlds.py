@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.limits import (
     EACH,
     TIME,
@@ -18,7 +19,6 @@ from bridge.model.rules.limits import (
     Validity,
 )
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.check.site_rules import broken_rules
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.plan import Plan
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.list_scheduler import ListScheduler

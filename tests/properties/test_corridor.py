@@ -18,8 +18,8 @@ from bridge.extensions.power.corridor.resolve import (
     sources_at,
     steps,
 )
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.model.rules.limits import ALWAYS, Validity
-from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
 from tests.properties.naive_rules import opens
 

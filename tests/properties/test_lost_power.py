@@ -13,10 +13,10 @@ from collections import Counter
 import numpy as np
 
 from bridge.extensions.power.measured import measured, node_types
+from bridge.extensions.power.planning.estimates import node_powers, running_draws, system_power
 from bridge.extensions.power.power_use import STALE_S, PowerUse
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
-from bridge.planning.power.estimates import node_powers, running_draws, system_power
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_node, a_running_job, a_snapshot
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from bridge.planning.power.configuration import Room, Scalable, configuration
+from bridge.extensions.power.planning.configuration import Room, Scalable, configuration
 from schedbridge_contracts.crosses import each
 
 WIDTHS = st.one_of(

@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.extensions.power.measures import Amount, PowerBounds, SystemPower, power_measures
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor
 from bridge.lab.sim.runs.power_oracle import reachable
-from bridge.model.rules.power import NO_UPPER_W, Corridor
 
 END_S = 40
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy

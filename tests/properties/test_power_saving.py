@@ -12,8 +12,7 @@ from bridge.cycle import run_cycle
 from bridge.extensions.power.changes import changes_of
 from bridge.extensions.power.closing import with_powered_off
 from bridge.extensions.power.columns import NAME, PowerSaving, saving_of
-from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import (
+from bridge.extensions.power.rules import (
     NO_UPPER_W,
     Corridor,
     NodePower,
@@ -21,6 +20,7 @@ from bridge.model.rules.power import (
     PowerRules,
     with_power,
 )
+from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy

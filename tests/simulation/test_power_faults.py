@@ -10,10 +10,10 @@ import math
 
 import pytest
 
+from bridge.extensions.power.planning.estimates import system_power
 from bridge.extensions.power.power_use import STALE_S
+from bridge.extensions.power.rules import power_of
 from bridge.model.reasons import ReasonCode
-from bridge.model.rules.power import power_of
-from bridge.planning.power.estimates import system_power
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
 from tests.simulation.metered import World, a_metered_service

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from bridge.extensions.power.operators.event_page import MAX_BODY
-from bridge.model.rules.power import power_of
+from bridge.extensions.power.rules import power_of
 from bridge.rpc.clients.operator_client import OperatorClient
 from tests.simulation.services import a_home, a_service, operator_of
 from tests.simulation.test_service_power import PLANNING, World

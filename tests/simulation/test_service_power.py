@@ -10,7 +10,7 @@ import yaml
 
 from bridge.cli.main import main
 from bridge.errors import BridgeError, ControllerError
-from bridge.model.rules.power import NO_UPPER_W, power_of
+from bridge.extensions.power.rules import NO_UPPER_W, power_of
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb

@@ -24,9 +24,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.rules import PowerRules
 from bridge.model.node import CPUS
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.node_sets import members
 

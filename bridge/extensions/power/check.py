@@ -21,8 +21,8 @@ from bridge.extensions.port import Check
 from bridge.extensions.power.changes import changes_of
 from bridge.extensions.power.check_bound import broken_power
 from bridge.extensions.power.columns import PowerSaving, saving_of
+from bridge.extensions.power.rules import PowerDown, PowerRules, power_of
 from bridge.model.plan import Plan
-from bridge.model.rules.power import PowerDown, PowerRules, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 

@@ -22,8 +22,8 @@ from bridge.check.sums import Found, Sum, overrun
 from bridge.extensions.power.changes import changes_of
 from bridge.extensions.power.checked_powers import CheckedPowers, node_powers, waiting_upper_w
 from bridge.extensions.power.columns import saving_of
+from bridge.extensions.power.rules import NO_UPPER_W, PowerRules
 from bridge.model.node import CPUS
-from bridge.model.rules.power import NO_UPPER_W, PowerRules
 from bridge.units import NEVER
 
 

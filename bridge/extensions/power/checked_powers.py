@@ -17,9 +17,9 @@ from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import nodes_meant
 from bridge.check.known_power import known
 from bridge.extensions.power.columns import saving_of
+from bridge.extensions.power.rules import PowerRules
 from bridge.model.job import JobTable
 from bridge.model.node import state_flags
-from bridge.model.rules.power import PowerRules
 
 _NO_POWER = {"POWERED_DOWN", "POWERED_OFF", "FUTURE"}
 

@@ -6,7 +6,7 @@ from typing import Final
 from bridge.extensions.port import Extension, Face
 from bridge.extensions.power.changes import PowerChanges
 from bridge.extensions.power.columns import NAME, PowerSaving
-from bridge.model.rules.power import PowerRules
+from bridge.extensions.power.rules import PowerRules
 
 EXTENSION: Final = Extension(
     NAME,

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final
 
-from bridge.model.rules.power import NO_UPPER_W, power_of
+from bridge.extensions.power.planning.estimates import system_power
+from bridge.extensions.power.rules import NO_UPPER_W, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import system_power
 
 _LOWER, _UPPER = "power_lower_watts", "power_upper_watts"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.extensions.power.lost_power import Claim
+from bridge.extensions.power.planning.estimates import node_powers, running_shares
 from bridge.extensions.power.power_use import PowerUse, Watts
-from bridge.model.rules.power import PowerRules
+from bridge.extensions.power.rules import PowerRules
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import node_powers, running_shares
 from bridge.planning.requests.cpu_shares import part_of
 from bridge.rpc.agents.job_names import names_on_nodes
 
@@ -54,7 +54,7 @@ def _claims(snapshot: Snapshot, types: Mapping[str, Watts]) -> dict[str, dict[st
 
     Stated is what its user says, else its application's earlier runs, else the node's type, of
     which a job on a part of a node draws the same part beyond idle
-    (`bridge.planning.power.estimates`).
+    (`bridge.extensions.power.planning.estimates`).
     """
     running, names = snapshot.running, snapshot.nodes.names
     powers = np.array([types.get(name, (0, 0)) for name in names], dtype=np.int64).reshape(-1, 2)

@@ -34,7 +34,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.rules.power import Corridor
+from bridge.extensions.power.rules import Corridor
 
 KWH_J = 3_600_000
 

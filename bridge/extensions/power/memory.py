@@ -13,10 +13,10 @@ from bridge.extensions.power.columns import NAME as POWER
 from bridge.extensions.power.draws import NAME, learnt_bounds, observed
 from bridge.extensions.power.measured import measured, node_types
 from bridge.extensions.power.power_use import PowerUse, Watts, state_models
+from bridge.extensions.power.rules import PowerRules, power_of
 from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.model.rules.power import PowerRules, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State

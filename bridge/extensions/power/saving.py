@@ -30,11 +30,7 @@ from numpy.typing import NDArray
 
 from bridge.extensions.power.changes import NO_POWER_CHANGES, PowerChanges
 from bridge.extensions.power.columns import PowerSaving, saving_of
-from bridge.model.plan import Plan
-from bridge.model.reasons import ReasonCode
-from bridge.model.rules.power import NO_UPPER_W, PowerDown, PowerRules
-from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import (
+from bridge.extensions.power.planning.estimates import (
     NodePowers,
     Watts,
     may_be_powered_down,
@@ -43,7 +39,11 @@ from bridge.planning.power.estimates import (
     running_upper_w,
     system_power,
 )
-from bridge.planning.power.planned import planned_draws
+from bridge.extensions.power.planning.planned import planned_draws
+from bridge.extensions.power.rules import NO_UPPER_W, PowerDown, PowerRules
+from bridge.model.plan import Plan
+from bridge.model.reasons import ReasonCode
+from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 
 _SOON_S = 60

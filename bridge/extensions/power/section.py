@@ -26,8 +26,8 @@ from bridge.extensions.power.corridor.corridor_text import (
     power_text,
 )
 from bridge.extensions.power.corridor.watts_text import watts
+from bridge.extensions.power.rules import NAME, NodePower, PowerDown, PowerRules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NAME, NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MAX_NODES, Duration, Section, seconds
 

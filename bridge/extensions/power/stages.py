@@ -13,9 +13,9 @@ from bridge.extensions.port import CycleView, Stages
 from bridge.extensions.power.awake import awake_first
 from bridge.extensions.power.changes import with_changes
 from bridge.extensions.power.closing import with_powered_off
+from bridge.extensions.power.rules import power_of
 from bridge.extensions.power.saving import power_changes
 from bridge.extensions.power.upper_bound import upper_bound
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound

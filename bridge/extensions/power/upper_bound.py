@@ -4,7 +4,7 @@
 Rules
     1. Without jobs the base and the idle power of all nodes that are on are drawn.
     2. A job counts with its draw beyond the idle power of its nodes, by the upper estimates of
-       `bridge.planning.power.estimates`.
+       `bridge.extensions.power.planning.estimates`.
     3. Powering down idle nodes leaves more: what these draw.
 """
 
@@ -12,16 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from bridge.model.reasons import ReasonCode
-from bridge.model.rules.power import NAME, PowerRules
-from bridge.model.snapshot import Snapshot
-from bridge.model.weighted_bound import Rise, WeightedBound
-from bridge.planning.power.estimates import (
+from bridge.extensions.power.planning.estimates import (
     may_be_powered_down,
     node_powers,
     pending_estimates,
     running_upper_w,
 )
+from bridge.extensions.power.rules import NAME, PowerRules
+from bridge.model.reasons import ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.model.weighted_bound import Rise, WeightedBound
 
 LABEL: Final = "upper bound of power"
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.extensions.power.measures import PowerBounds
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.measures import ExecutedSchedule, steps
-from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import NEVER
 
 

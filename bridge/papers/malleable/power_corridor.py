@@ -10,7 +10,7 @@ Rules
     1. Without a violation no job is resized. Jobs start in the stage order as far as the upper
        bound permits, which is a rule of the site for every plan.
     2. While any job adapts, nothing is decided. Jobs that end soon keep their nodes.
-    3. On a violation the first feasible configuration (`bridge.planning.power.configuration`) is
+    3. On a violation the first feasible configuration (`power.planning.configuration`) is
        taken: of the running malleable jobs with one waiting job, in the plan's order; then with
        two; then with none. With `waiting: 0`, of running jobs only.
     4. Jobs that shrink do so first, as their nodes and their power are needed by the others. Jobs
@@ -34,12 +34,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.rules.power import power_of
+from bridge.extensions.power.planning.drawn_power import DrawnPower
+from bridge.extensions.power.planning.restoring import Effort, Restoring
+from bridge.extensions.power.rules import power_of
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
 from bridge.planning.malleable.pending import Pending
-from bridge.planning.malleable.restoring import Effort, Restoring
 from bridge.planning.malleable.width_explanations import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Replan
 

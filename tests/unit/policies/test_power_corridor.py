@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.job import WidthRule
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy

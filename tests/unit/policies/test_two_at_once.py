@@ -6,11 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.extensions.power.planning.estimates import system_power
+from bridge.extensions.power.rules import power_of
 from bridge.extensions.sharing.counting import counted_once
 from bridge.model.node import CPUS
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import NO_RULES
-from bridge.planning.power.estimates import system_power
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot

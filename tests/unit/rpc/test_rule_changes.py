@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.model.rules.power import Corridor, PowerRules, with_power
+from bridge.extensions.power.rules import Corridor, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.rpc.controller.rule_changes import listen_ms, rules_change_s
 from bridge.units import NEVER

@@ -4,8 +4,8 @@
 import pytest
 
 from bridge.check.legality import check
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode

@@ -6,9 +6,9 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.check.site_rules import broken_rules
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.limits import Access, ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb

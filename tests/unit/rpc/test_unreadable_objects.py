@@ -4,8 +4,8 @@
 import pytest
 
 from bridge.errors import SnapshotError
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bridge import extension_packages
 from bridge.extension_packages import Installed
 from bridge.extensions.port import Extension, Face
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.service import observers
 from bridge.service.observers import ExtensionGauges

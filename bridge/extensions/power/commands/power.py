@@ -22,7 +22,7 @@ from bridge.errors import ConfigError
 from bridge.extensions.power.commands.calibration import check_fitted, yaml_lines
 from bridge.extensions.power.commands.tables import print_change, print_entries, print_power
 from bridge.extensions.power.corridor import watts_text
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.rpc.pb import operator_pb2 as pb
 
 app = typer.Typer(

@@ -10,7 +10,7 @@ from rich.table import Table
 from bridge.cli.operators.asking import shown, when
 from bridge.extensions.power.corridor.sentences import bounds_text, span_text
 from bridge.extensions.power.corridor.watts_text import shown_watts
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, format_duration, format_instant
 

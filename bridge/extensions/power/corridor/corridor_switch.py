@@ -20,7 +20,7 @@ from bridge.extensions.power.corridor.entry_log import Author, EntryLog, Wish
 from bridge.extensions.power.corridor.resolve import Entries, corridor_at
 from bridge.extensions.power.corridor.sentences import bounds_text, span_text
 from bridge.extensions.power.corridor.sites import ResolvedCorridor
-from bridge.model.rules.power import Corridor, power_of
+from bridge.extensions.power.rules import Corridor, power_of
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 

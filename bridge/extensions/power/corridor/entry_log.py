@@ -19,8 +19,8 @@ from typing import Any
 
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor.corridor_entries import MAX_W, OperatorEntry
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.left_out import LeftOut
-from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
 
 KEEP_S = 30 * DAY_S

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.extensions.power.corridor.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of, with_power
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.planning.site_rules.validity import windows
 from bridge.units import DAY_S, NEVER

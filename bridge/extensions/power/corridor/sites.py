@@ -14,7 +14,7 @@ from bridge.extensions.power.corridor.corridor_entries import CalendarEntry
 from bridge.extensions.power.corridor.corridor_text import MAX_ENTRIES
 from bridge.extensions.power.corridor.resolve import Entries, bounded_by, resolve, steps
 from bridge.extensions.power.corridor.watts_text import NONE
-from bridge.model.rules.power import NAME, NO_UPPER_W, Corridor, power_of
+from bridge.extensions.power.rules import NAME, NO_UPPER_W, Corridor, power_of
 from bridge.model.rules.site import Site
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 from bridge.units import DAY_S, NEVER

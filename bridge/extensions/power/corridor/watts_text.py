@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 
 from bridge.extensions.power.corridor.corridor_entries import MAX_W
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 
 NONE = "none"
 """An upper bound that lifts all below it."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bridge.extensions.power.calibration import Calibration, NodeReports, calibrations
+from bridge.extensions.power.rules import PowerRules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import PowerRules
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex

@@ -18,7 +18,7 @@ from bridge.extensions.power.operators.power_changes import group_of
 from bridge.extensions.power.operators.power_source import measured_words
 from bridge.extensions.power.operators.power_trial import trial
 from bridge.extensions.power.operators.power_view import entries_of, power_reply
-from bridge.model.rules.power import power_of
+from bridge.extensions.power.rules import power_of
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.extension_methods import Look, Looking, PageChange, ServedChange
 from bridge.rpc.operators.http_pages import HttpPages

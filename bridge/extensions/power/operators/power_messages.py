@@ -8,7 +8,7 @@ from bridge.extensions.power.corridor.corridor_entries import OperatorEntry
 from bridge.extensions.power.corridor.entry_log import Wish, check_bounds
 from bridge.extensions.power.corridor.resolve import Entries, corridor_at, sources_at, steps
 from bridge.extensions.power.corridor.sentences import source_text, state_text
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER
 

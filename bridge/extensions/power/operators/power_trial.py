@@ -27,9 +27,9 @@ from bridge.extensions.power.operators.power_messages import (
     wish_of,
 )
 from bridge.extensions.power.operators.power_view import entries_of
+from bridge.extensions.power.rules import Corridor, power_of
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
-from bridge.model.rules.power import Corridor, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State

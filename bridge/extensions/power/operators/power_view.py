@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bounds and estimates of system power, as of the last cycle, for operators and users.
 
-All powers are upper estimates (`bridge.planning.power.estimates`), by which jobs start.
+All powers are upper estimates (`bridge.extensions.power.planning.estimates`), by which jobs start.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from bridge.extensions.power.corridor.resolve import Entries
 from bridge.extensions.power.operators.power_messages import MAX_STEPS, entry_message, step_messages
 from bridge.extensions.power.operators.power_source import measured_words
-from bridge.model.rules.power import NAME, PowerRules, power_of
-from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.violations import NOT_KEPT
-from bridge.planning.power.estimates import (
+from bridge.extensions.power.planning.estimates import (
     NodePowers,
     node_powers,
     running_estimates,
     running_upper_w,
     system_power,
 )
-from bridge.planning.power.planned import planned_draws
+from bridge.extensions.power.planning.planned import planned_draws
+from bridge.extensions.power.planning.violations import NOT_KEPT
+from bridge.extensions.power.rules import NAME, PowerRules, power_of
+from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import running_job
 from bridge.rpc.operators.view import View

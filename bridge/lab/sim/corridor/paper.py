@@ -21,13 +21,13 @@ from typing import Final
 
 import numpy as np
 
+from bridge.extensions.power.rules import NodePower
 from bridge.lab.sim.corridor.steps import CorridorStep, CorridorSteps
 from bridge.lab.sim.workloads.change_costs import JOIN
 from bridge.lab.sim.workloads.job_power import drawn_around
 from bridge.lab.sim.workloads.speedup import drawn
 from bridge.lab.sim.workloads.workload import Malleable, Workload
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower
 
 JOBS: Final = 20
 PAPER_NODES: Final = 14

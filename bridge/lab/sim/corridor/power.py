@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.extensions.power.measures import PowerBounds, SystemPower
+from bridge.extensions.power.rules import NodePower
 from bridge.extensions.power.simulated_nodes import SimulatedPower
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.corridor.steps import CorridorSteps
 from bridge.lab.sim.workloads.job_power import JobPower
 from bridge.model.node import CPUS
-from bridge.model.rules.power import NodePower
 from bridge.units import NEVER
 
 SENSOR_S: Final = 5

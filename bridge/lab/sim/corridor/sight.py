@@ -3,9 +3,9 @@
 
 from enum import StrEnum
 
+from bridge.extensions.power.rules import PowerDown, PowerRules, power_of, with_power
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.model.plan import Plan
-from bridge.model.rules.power import PowerDown, PowerRules, power_of, with_power
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.safe_cycle.decider import Decider

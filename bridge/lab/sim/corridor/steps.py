@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from bridge import yaml_text
 from bridge.errors import ConfigError
-from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor
 from bridge.planning.site_rules.values_text import duration
 
 MAX_W: Final = 10**12

@@ -7,6 +7,7 @@ from typing import Self
 
 from bridge.errors import ConfigError
 from bridge.extensions.power.measures import PowerMeasures, power_measures
+from bridge.extensions.power.rules import NodePower
 from bridge.lab.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.steps import read_corridor, watts
@@ -15,7 +16,6 @@ from bridge.lab.sim.runs.simulation_result import SimulationResult
 from bridge.lab.sim.workloads.job_power import by_application
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower
 
 POWER_PAPER = "power-paper"
 """In place of a trace: the workload of `bridge.lab.sim.corridor.paper`."""

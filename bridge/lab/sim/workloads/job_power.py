@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.rules.power import NodePower
+from bridge.extensions.power.rules import NodePower
 
 MIN_SHARE: Final = 0.3
 """The least model of an application, as a share of the range from idle to maximum."""

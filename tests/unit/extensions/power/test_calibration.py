@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.extensions.power.calibration import MIN_READINGS, NodeReports, calibrations, fitted
+from bridge.extensions.power.rules import NodePower, PowerRules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerRules
 from schedbridge_contracts.builders import a_node, a_snapshot
 from schedbridge_contracts.crosses import each
 

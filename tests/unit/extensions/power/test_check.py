@@ -10,9 +10,9 @@ from bridge.check.legality import check
 from bridge.extensions.power.changes import PowerChanges, with_changes
 from bridge.extensions.power.check import broken_power_changes
 from bridge.extensions.power.columns import NAME, PowerSaving
+from bridge.extensions.power.rules import Corridor, NodePower, PowerDown, PowerRules, with_power
 from bridge.model.plan import Plan
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check, permitted
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.decisions.start_widths import StartWidths, with_start_widths
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot

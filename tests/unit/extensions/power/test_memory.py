@@ -8,8 +8,8 @@ import pytest
 
 from bridge.extensions.power.draws import NAME
 from bridge.extensions.power.memory import PowerMemory
+from bridge.extensions.power.rules import NodePower, PowerRules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerRules
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
 from bridge.state.store import Store

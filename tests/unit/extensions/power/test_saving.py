@@ -11,9 +11,9 @@ from bridge.cycle import run_cycle
 from bridge.extensions.power.changes import PowerChanges, changes_of, with_changes
 from bridge.extensions.power.closing import CLOSED, with_powered_off
 from bridge.extensions.power.columns import NAME, PowerSaving
+from bridge.extensions.power.rules import Corridor, NodePower, PowerDown, PowerRules, with_power
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy

@@ -4,8 +4,8 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor.corridor_entries import CalendarEntry
 from bridge.extensions.power.corridor.sites import calendar_of
+from bridge.extensions.power.rules import Corridor, NodePower, power_of
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, power_of
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 
 REST = {"name": "rest", "idle": "71W", "max": "250W"}

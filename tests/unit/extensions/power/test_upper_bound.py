@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.power.planning.estimates import system_power
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.planning.explain.what_if import what_if
-from bridge.planning.power.estimates import system_power
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
 from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded, unknown_to
 from bridge.registry import build, parse_policy

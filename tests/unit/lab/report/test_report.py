@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.extensions.power.measures import PowerBounds, SystemPower, power_measures
+from bridge.extensions.power.rules import Corridor
 from bridge.lab.report.ascii import ascii_gantt
 from bridge.lab.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.lab.report.gantt import bars_of
@@ -18,7 +19,6 @@ from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.report.series import busy_share, queue_length, time_span_s
 from bridge.measures import ExecutedSchedule, Spells, measure
 from bridge.model.parts import NO_PARTS
-from bridge.model.rules.power import Corridor
 from bridge.state.accuracy import PROMISE, StartColumns
 from bridge.units import NEVER
 

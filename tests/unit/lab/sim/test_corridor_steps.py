@@ -4,8 +4,8 @@ import json
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor
 from bridge.lab.sim.corridor.steps import CorridorStep, parse_corridor, read_corridor
-from bridge.model.rules.power import NO_UPPER_W, Corridor
 
 LIST = """
 - {at: 0, lower: 1700W, upper: 2500W}

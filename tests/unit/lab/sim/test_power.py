@@ -9,6 +9,7 @@ import pytest
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.extensions.power.measures import power_measures
+from bridge.extensions.power.rules import NO_UPPER_W, NodePower, power_of
 from bridge.lab.sim.corridor.power import SENSOR_S, PowerSetting
 from bridge.lab.sim.corridor.sight import Sight, under_corridor
 from bridge.lab.sim.corridor.steps import parse_corridor
@@ -20,7 +21,6 @@ from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.node import CPUS
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, NodePower, power_of
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import PRESETS, build

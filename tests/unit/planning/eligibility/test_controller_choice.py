@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.extensions.power.rules import PowerRules, with_power
 from bridge.model.rules.limits import EACH, ConsumerKind, Items, Limit, Rules
-from bridge.model.rules.power import PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.topology import regular
 from bridge.planning.eligibility.controller_choice import Chooser

@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.extensions.power.rules import Corridor, NodePower, PowerRules, with_power
 from bridge.model.hop_tree import HopTree
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy

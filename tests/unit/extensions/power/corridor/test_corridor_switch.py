@@ -5,8 +5,8 @@ import json
 
 from bridge.extensions.power.corridor.corridor_switch import CorridorSwitch, EntryStore
 from bridge.extensions.power.corridor.entry_log import Author, Wish
+from bridge.extensions.power.rules import NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.policy_switch import PolicySwitch

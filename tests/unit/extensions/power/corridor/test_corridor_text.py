@@ -11,8 +11,8 @@ from bridge.extensions.power.corridor.corridor_text import (
     check_calendar,
     openings,
 )
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.model.rules.limits import Validity
-from bridge.model.rules.power import NO_UPPER_W
 
 UTC = ZoneInfo("UTC")
 READ = TypeAdapter(CorridorCalendar)

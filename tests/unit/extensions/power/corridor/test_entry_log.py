@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor import entry_log as module
 from bridge.extensions.power.corridor.entry_log import KEEP_S, Author, EntryLog, Wish
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 
 ROOT = Author("root", "operator.socket")
 ANNE = Author("anne", "operator.socket")

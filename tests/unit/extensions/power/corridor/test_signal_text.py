@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor.entry_log import Wish
 from bridge.extensions.power.corridor.signal_text import read_signal
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 from bridge.units import NEVER
 
 BERLIN = ZoneInfo("Europe/Berlin")

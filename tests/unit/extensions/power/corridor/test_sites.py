@@ -3,7 +3,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.extensions.power.corridor.sites import site_at, with_bounds
-from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, power_of
 from bridge.units import DAY_S, NEVER
 
 POWER = {"nodes": [{"name": "all", "idle": 1, "max": 2}]}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bridge.extensions.power.corridor.corridor_entries import MAX_W
 from bridge.extensions.power.corridor.watts_text import corridor, shown_watts, upper_watts, watts
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 
 
 @pytest.mark.parametrize(

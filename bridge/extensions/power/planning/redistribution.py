@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.planning.configuration import Scalable
 from bridge.model.decisions.resizes import Resize
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.usable import Usable
-from bridge.planning.power.configuration import Scalable
 
 
 @dataclass(frozen=True)

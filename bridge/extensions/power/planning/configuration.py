@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import choose_widths
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.extensions.power.rules import NO_UPPER_W
 
 EFFORT: Final = 200_000
 """Widths examined: some ten milliseconds, mostly for the fewest changes of hundreds of jobs."""

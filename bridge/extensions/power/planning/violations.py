@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from bridge.extensions.power.planning.configuration import Configuration
+from bridge.extensions.power.planning.drawn_power import DrawnPower, Outside
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.drawn_power import DrawnPower, Outside
-from bridge.planning.power.configuration import Configuration
 from bridge.ports import Planned
 from bridge.units import NEVER, format_instant
 

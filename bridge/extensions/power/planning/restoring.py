@@ -26,21 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.decisions.resizes import NO_RESIZES, Resizes
-from bridge.model.plan import Plan
-from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.drawn_power import DrawnPower
-from bridge.planning.malleable.expand_shrink import idle_nodes
-from bridge.planning.malleable.pending import Pending
-from bridge.planning.malleable.redistribution import Redistribution
-from bridge.planning.malleable.reshaper import Adapting
-from bridge.planning.malleable.violations import why_not_ended, why_resized, with_note
-from bridge.planning.power.configuration import (
+from bridge.extensions.power.planning.configuration import (
     Configuration,
     Scalable,
     configuration,
     one_way,
 )
+from bridge.extensions.power.planning.drawn_power import DrawnPower
+from bridge.extensions.power.planning.redistribution import Redistribution
+from bridge.extensions.power.planning.violations import why_not_ended, why_resized, with_note
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.expand_shrink import idle_nodes
+from bridge.planning.malleable.pending import Pending
+from bridge.planning.malleable.reshaper import Adapting
 from bridge.ports import Planned, Replan
 from bridge.units import NEVER, UNPLANNED
 

@@ -3,7 +3,7 @@
 
 Rules
     1. System power is out of the corridor if its upper estimate lies above the upper bound, or its
-       lower estimate below the lower bound (`bridge.planning.power.estimates`).
+       lower estimate below the lower bound (`bridge.extensions.power.planning.estimates`).
     2. If its nodes differ, a job counts for each of them as on the node where it draws most, for
        the upper bound, and as on the node where it draws least, for the lower one.
     3. A running job could grow onto nodes that are idle, and onto those that others could release.
@@ -17,17 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.plan import Plan
-from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.power import PowerRules
-from bridge.model.snapshot import Snapshot
-from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.malleable.elastic import RULES
-from bridge.planning.malleable.expand_shrink import Malleables, idle_nodes
-from bridge.planning.malleable.usable import Usable
-from bridge.planning.malleable.widths import allowed_widths
-from bridge.planning.power.configuration import Room, Scalable
-from bridge.planning.power.estimates import (
+from bridge.extensions.power.planning.configuration import Room, Scalable
+from bridge.extensions.power.planning.estimates import (
     draws_on,
     node_powers,
     pending_estimates,
@@ -35,7 +26,16 @@ from bridge.planning.power.estimates import (
     running_upper_w,
     system_power,
 )
-from bridge.planning.power.planned import planned_draws
+from bridge.extensions.power.planning.planned import planned_draws
+from bridge.extensions.power.rules import PowerRules
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.malleable.elastic import RULES
+from bridge.planning.malleable.expand_shrink import Malleables, idle_nodes
+from bridge.planning.malleable.usable import Usable
+from bridge.planning.malleable.widths import allowed_widths
 
 _WAITS = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY, ReasonCode.LIMIT})
 

@@ -6,10 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.model.decisions.resizes import Resizes, resized
-from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerRules
-from bridge.planning.power.estimates import (
+from bridge.extensions.power.planning.estimates import (
     draws_on,
     node_powers,
     pending_estimates,
@@ -17,6 +14,9 @@ from bridge.planning.power.estimates import (
     running_estimates,
     system_power,
 )
+from bridge.extensions.power.rules import NodePower, PowerRules
+from bridge.model.decisions.resizes import Resizes, resized
+from bridge.model.rules.node_set import NodeSet
 from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
 
 BIG = NodePower("big", NodeSet(features="gpu"), 300, 2000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Electric power: the assumed draw of nodes and jobs.
 
-Imports queue and the packages below it. Start with `estimates.py`.
+Imports planning of malleable jobs and the packages below it. Start with `estimates.py`.
 """

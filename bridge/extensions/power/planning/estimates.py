@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.extensions.power.columns import saving_of
+from bridge.extensions.power.rules import PowerRules
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import CPUS, state_flags
-from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.cpu_shares import part_of
 from bridge.planning.requests.node_sets import members

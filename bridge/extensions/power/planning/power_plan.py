@@ -11,7 +11,7 @@ Rules
        time that a job or a loan lasts: nothing starts or grows that a future bound would forbid.
     2. Power that would exceed an upper bound within the lead counts as a violation now. So power is
        within a bound from its first second.
-    3. A violation ends as under `power-corridor` (`bridge.planning.malleable.restoring`): widths
+    3. A violation ends as under `power-corridor` (`restoring`): widths
        first of running jobs with chosen waiting ones. The lower bound is served by growth and
        earlier starts likewise.
     4. A job whose width has changed keeps it for `between_s`, unless a bound requires a change.
@@ -27,13 +27,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.planning.drawn_power import DrawnPower
+from bridge.extensions.power.planning.restoring import Effort, Restoring
+from bridge.extensions.power.rules import PowerRules, power_of
 from bridge.model.decisions.resizes import NO_RESIZES
-from bridge.model.rules.power import PowerRules, power_of
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
 from bridge.planning.malleable.pending import Pending
-from bridge.planning.malleable.restoring import Effort, Restoring
 from bridge.planning.malleable.width_explanations import Demands, Watched, with_reasons
 from bridge.policies.reshape.malleable import LentNodes
 from bridge.ports import Context, Planned, Replan

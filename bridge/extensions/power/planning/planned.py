@@ -4,9 +4,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.planning.estimates import (
+    Draws,
+    NodePowers,
+    draws_on,
+    pending_estimates,
+)
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import Draws, NodePowers, draws_on, pending_estimates
 from bridge.planning.requests.cpu_shares import planned_shares
 
 

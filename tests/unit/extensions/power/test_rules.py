@@ -3,8 +3,8 @@
 
 import pytest
 
+from bridge.extensions.power.rules import NO_UPPER_W, Corridor, NodePower
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower
 
 
 def test_each_step_holds_until_the_next_and_the_last_for_ever():
