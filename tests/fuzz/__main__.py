@@ -19,7 +19,8 @@ MODULE = "tests.fuzz"
 def play(seed: int) -> long_run.Outcome:
     """Plays an episode."""
     try:
-        return long_run.Outcome(seed, more={"counts": Episode(seed).run()})
+        with quiet():
+            return long_run.Outcome(seed, more={"counts": Episode(seed).run()})
     except Broken as error:
         return long_run.Outcome(seed, [str(error)])
 
@@ -42,7 +43,6 @@ def main() -> int:
         faulthandler.enable()
         print(dict(Episode(given.seed).run()))
         return 0
-    quiet()
     strict = " --strict" if given.strict else ""
     return long_run.run(play, given, f"python -m {MODULE}{strict}", summary)
 

@@ -14,6 +14,7 @@ import functools
 import logging
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
@@ -299,6 +300,12 @@ def _raised(seed: int) -> pb.CycleRequest:
     )
 
 
-def quiet() -> None:
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
     """Nobody reads the log of a million senseless messages."""
-    logging.getLogger("bridge").setLevel(logging.CRITICAL + 1)
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -325,6 +325,7 @@ OWN = {
     "lab/experiments/page/page.py": "a text in a result, counted with it",
     "lab/experiments/statistics/reading.py": "texts in a result, counted with it",
     "json_text.py": "counts before it reads",
+    "service/config_changes.py": "what the service itself kept of its configuration",
     "pbs/ifl/qstat_json.py": "what PBS's own commands print",
     "pbs/link/settings.py": "settings of a child",
     "extensions/power/corridor/entry_log.py": "the service's own state",

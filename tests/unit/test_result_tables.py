@@ -31,9 +31,9 @@ from tests.in_turn import Call, in_turn
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-GENERATED = ("differential.md", "pbs-differential.md", "slurm-suite.md", "tests.md")
-"""Written by tests/differential, tests/real_pbs, tests/slurm_suite and tests/release from their
-runs; tests/unit/release compares the last one with its runs."""
+GENERATED = ("differential.md", "documents.md", "pbs-differential.md", "slurm-suite.md", "tests.md")
+"""Written by tests/differential, tests/documents, tests/real_pbs, tests/slurm_suite and
+tests/release from their runs; the tests of documents and of releases compare their pages."""
 MARK = re.compile(r"<!-- (rows|values): (.*) -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
 PROSE = re.compile(r"<!-- figures: (\S+) -->\n(.*?)<!-- end of figures -->", re.DOTALL)
