@@ -268,7 +268,8 @@ class Service:
 
     def _log_revoked(self, change: RevokedChange) -> None:
         if self._changes is not None:
-            self._changes.add(revoked_change(change, int(time.time())), admin=True)
+            # However often the file is written, it pushes out no administrator's change.
+            self._changes.add(revoked_change(change, int(time.time())), admin=False)
 
     def _policy_changed(self, name: str) -> None:
         self._metrics.policy(name)

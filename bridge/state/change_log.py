@@ -71,6 +71,7 @@ class ChangeLog:
         """
         self.was_in_force: str | None = None
         self._in_force: str | None = None
+        self._keeps_now = False
         self._path = path
         self._woken = threading.Condition()
         self._admins: deque[pb.OperatorChange] = deque(maxlen=MAX_HELD)
@@ -113,7 +114,7 @@ class ChangeLog:
     def keep(self, in_force: str) -> None:
         """Keeps what is in force for the next start; returns at once (rule 5)."""
         with self._woken:
-            self._in_force = in_force
+            self._in_force, self._keeps_now = in_force, True
             self._woken.notify()
 
     def last(self, count: int, since_s: int = 0) -> list[pb.OperatorChange]:
@@ -163,7 +164,7 @@ class ChangeLog:
                 owed, self._owed = self._owed, deque()
                 others = list(self._others) if self._owes_others else None
                 self._owes_others = False
-                in_force, self._in_force = self._in_force, None
+                in_force, self._in_force, self._keeps_now = self._in_force, None, False
             for change in owed:
                 self._try(path, partial(change_files.append, path, change))
             if others is not None:
@@ -171,13 +172,17 @@ class ChangeLog:
                 if not self._try(beside, partial(change_files.replace, beside, others)):
                     self._owes_others = True
             if in_force is not None:
-                self._try(
-                    path.with_name(change_files.IN_FORCE),
-                    partial(change_files.replace_in_force, path, in_force),
-                )
+                self._write_in_force(path, in_force)
 
     def _is_owed(self) -> bool:
-        return bool(self._owed) or self._in_force is not None or self._closing
+        return bool(self._owed) or self._keeps_now or self._closing
+
+    def _write_in_force(self, path: Path, text: str) -> None:
+        """Writes it, now or with the next attempt."""
+        file = path.with_name(change_files.IN_FORCE)
+        if not self._try(file, partial(change_files.replace_in_force, path, text)):
+            with self._woken:
+                self._in_force = text if self._in_force is None else self._in_force
 
     def _try(self, path: Path, write: Callable[[], None]) -> bool:
         try:

@@ -293,6 +293,7 @@ def test_a_signal_file_of_a_stranger_does_not_count(home):
         with OperatorClient(operator_of(home)) as operator:
             [refused] = operator.changes().changes
         assert "who is not an administrator" in refused.result
+        assert refused.uid == 65534
 
 
 # ------------------------------------------------------------------ the command

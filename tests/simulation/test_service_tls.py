@@ -133,7 +133,8 @@ def test_another_list_of_revoked_certificates_is_a_logged_change(keys, tmp_path)
                 scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
         changed, refused = service._changes.last(9)
     assert {each.method for each in (changed, refused)} == {"Revoked"}
-    assert (changed.before, changed.after) == ("none", "2 certificates: 7, a")
+    assert changed.before == "certificates: 0"
+    assert changed.after == "certificates: 2, of these alone 7, a"
     assert changed.done
     assert not refused.done
     assert "line 1" in refused.result

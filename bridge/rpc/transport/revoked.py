@@ -64,7 +64,7 @@ class RevokedChange:
 
     Attributes:
         uid: the owner of the file; -1: there is none.
-        before, after: what the lists name, as text.
+        before, after: how many the lists name, and which the other one does not.
         problem: why the list is not in force; empty: it is.
     """
 
@@ -124,11 +124,12 @@ class Revoked:
             self._entries = self._read(self._path)
         except ConfigError as error:
             _log.error("the list of revoked certificates is unchanged: %s", error)
-            self._log(RevokedChange(self._path, _uid(self._path), _shown(before), "", str(error)))
+            kept = _shown(before, before)
+            self._log(RevokedChange(self._path, _uid(self._path), kept, "", str(error)))
             return
-        if self._entries != before:
-            after = _shown(self._entries)
-            self._log(RevokedChange(self._path, _uid(self._path), _shown(before), after, ""))
+        if (found := self._entries) != before:
+            was, now = _shown(before, found), _shown(found, before)
+            self._log(RevokedChange(self._path, _uid(self._path), was, now, ""))
         _log.info("%s names %d revoked certificates", self._path, len(self._entries))
 
     def _read(self, path: Path) -> frozenset[int | str]:
@@ -160,10 +161,12 @@ def _uid(path: Path) -> int:
         return -1
 
 
-def _shown(entries: frozenset[int | str]) -> str:
-    """The number of certificates, and the first of them."""
-    words = sorted(f"{entry:x}" if isinstance(entry, int) else entry for entry in entries)
-    return f"{len(words)} certificates: {', '.join(words[:_SHOWN])}" if words else "none"
+def _shown(entries: frozenset[int | str], others: frozenset[int | str]) -> str:
+    """The number of certificates, and the first of those that others lack."""
+    apart = entries - others
+    words = sorted(f"{entry:x}" if isinstance(entry, int) else entry for entry in apart)
+    which = f", of these alone {', '.join(words[:_SHOWN])}" if words else ""
+    return f"certificates: {len(entries)}{which}"
 
 
 def _print(path: Path) -> tuple[int, ...] | None:

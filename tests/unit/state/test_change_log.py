@@ -186,3 +186,33 @@ def test_nobody_waits_for_a_hung_disk(path, monkeypatch, caplog):
         answers.set()
     assert all(waited), "an answer waited for the disk"
     assert len(path.read_bytes().splitlines()) == 1 + MAX_OWED
+
+
+def test_what_is_in_force_is_known_after_a_restart(path):
+    """The last of two texts, also if the disk refuses it at first."""
+    with closing(ChangeLog(path)) as log:
+        assert log.was_in_force is None
+        log.keep("one")
+        log.keep("two")
+    with closing(ChangeLog(path)) as log:
+        assert log.was_in_force == "two"
+    assert path.with_name(change_files.IN_FORCE).stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_in_force_is_written_again_if_the_disk_was_full(path, monkeypatch, caplog):
+    monkeypatch.setattr(change_log, "SAVE_EVERY_S", 0.01)
+    tried, written, write = [], threading.Event(), change_files.replace_in_force
+
+    def refuse_twice(path, text):
+        tried.append(text)
+        if len(tried) <= 2:
+            raise OSError(28, "No space left on device")
+        write(path, text)
+        written.set()
+
+    monkeypatch.setattr(change_files, "replace_in_force", refuse_twice)
+    with closing(ChangeLog(path)) as log:
+        log.keep("one")
+        assert written.wait(60)
+    assert change_files.read_in_force(path) == "one"
+    assert caplog.text.count("No space left") == 1

@@ -66,8 +66,12 @@ class SignalChanges:
             self._owed = _Owed(owed.before, after, uid, owed.count + 1, owed.since_s)
         self.settle()
 
-    def refused(self, problem: str) -> None:
-        """Logs that the file was refused (rule 4)."""
+    def refused(self, uid: int, problem: str) -> None:
+        """Logs that the file was refused (rule 4).
+
+        Args:
+            uid: the owner of the file; -1: there is none.
+        """
         with self._lock:
             now = self._clock()
             if now < self._refusals_from:
@@ -75,8 +79,8 @@ class SignalChanges:
             self._refusals_from = now + PAUSE_S
         self._log(
             pb.OperatorChange(
-                at_s=int(self._now_s()), uid=-1, method=METHOD, user="the signal file",
-                result=f"refused: {problem}",
+                at_s=int(self._now_s()), uid=uid, method=METHOD, result=f"refused: {problem}",
+                user=user_name(uid) if uid >= 0 else "the signal file",
             )
         )  # fmt: skip
 

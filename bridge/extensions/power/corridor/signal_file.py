@@ -137,9 +137,15 @@ class SignalFile:
         self._corridor.report("signal", f"signal file: {problem}" if problem else "")
         if problem:
             _log.error("power signal: %s; the last good entries stay in force", problem)
-            self._changes.refused(problem)
+            self._changes.refused(self._owner(), problem)
         else:
             _log.info("power signal: %s is read again", self._path)
+
+    def _owner(self) -> int:
+        try:
+            return self._path.stat().st_uid
+        except OSError:
+            return -1
 
     def _read(self) -> tuple[str | None, _Seen, int | None]:
         """The text (None: no file, or it has not changed), what identifies it, and whose it is."""

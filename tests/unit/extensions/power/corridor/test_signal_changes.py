@@ -84,7 +84,8 @@ def test_bounds_that_are_as_before_after_several_changes_are_told(log):
 def test_refused_files_are_logged_once_in_a_while(log):
     for minute in range(3):
         for second in range(int(PAUSE_S)):
-            log.changes.refused(f"problem {minute}-{second}")
+            log.changes.refused(4_000_000 + minute, f"problem {minute}-{second}")
             log.let_pass(1)
     assert [each.result for each in log.found] == [f"refused: problem {n}-0" for n in range(3)]
+    assert [each.uid for each in log.found] == [4_000_000, 4_000_001, 4_000_002]
     assert not any(each.done for each in log.found)
