@@ -264,13 +264,6 @@ def test_no_request_gets_nodes_that_break_it(pooled: Cluster) -> None:
             _play(pooled, dice, requests)
 
 
-def test_a_job_gets_more_nodes_than_the_model_says(pooled: Cluster) -> None:
-    """Each twice, of three kinds that need more nodes than CPUs suggest."""
-    more = [REQUESTS["--nodes=1,3"][1], *REQUESTS["MaxCPUsPerSocket"]]
-    for seed in SEEDS:
-        _play(pooled, Random(seed), more * 2)
-
-
 def test_neither_does_one_beside_reservations(pooled: Cluster) -> None:
     dice = Random(1)
     requests = [*REQUESTS["--reservation=a,b"] * 2, *REQUESTS["--contiguous"], *BESIDE[:2]]

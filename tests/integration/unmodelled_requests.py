@@ -69,7 +69,8 @@ class Request:
         options: of sbatch; `{w}` is a number of nodes, `{2w}` and `{4w}` are multiples of it, and
             `{names}` are nodes, one more than `{w}`.
         is_kept: whether what a job got is what the request states.
-        may_stay: under limits and FreePools such a job does not start (docs/ADMIN.md).
+        may_stay: under limits and FreePools such a job does not start, or only where Slurm takes as
+            many nodes as are planned (docs/ADMIN.md).
         max_width: the largest number to be drawn.
     """
 
@@ -126,7 +127,8 @@ REQUESTS: Mapping[str, tuple[Request, ...]] = {
     ),
     "--nodes=1,3": (
         Request("-N2,4 --exclusive", lambda h: len(h.nodes) in (2, 4)),
-        Request("-N1,3 -n3 -c2", lambda h: len(h.nodes) in (1, 3) and sum(h.counts()) >= 6),
+        Request("-N1,3 -n3 -c2", lambda h: len(h.nodes) in (1, 3) and sum(h.counts()) >= 6,
+                may_stay=True),
     ),
     "--overcommit": (
         Request("-O -N{w} -n{4w}", _has_width),
@@ -171,16 +173,16 @@ REQUESTS: Mapping[str, tuple[Request, ...]] = {
     "LLN=YES": (Request("-p lln -n{2w}", lambda h: sum(h.counts()) >= 2 * h.width),),
     "ExclusiveUser=YES": (
         Request("-p peruser -N{w} -n{2w}", lambda h: sum(h.counts()) >= 2 * h.width),
-        Request("-p peruser -n{2w}", lambda h: sum(h.counts()) >= 2 * h.width),
+        Request("-p peruser -n{2w}", lambda h: sum(h.counts()) >= 2 * h.width, may_stay=True),
     ),
     "OverSubscribe=FORCE": (Request("-p force -N{w} -n{4w}", _has_width),),
     "MaxCPUsPerNode": (
         Request("-p capped -N{w} -n{2w}", lambda h: max(h.counts()) <= 2),
-        Request("-p capped -n{2w}", lambda h: max(h.counts()) <= 2),
+        Request("-p capped -n{2w}", lambda h: max(h.counts()) <= 2, may_stay=True),
     ),
     "MaxCPUsPerSocket": (
         Request("-p cappedsocket -N{w} -n{2w}", _uses_two_sockets),
-        Request("-p cappedsocket -n{w}", _keeps_the_sockets_limit),
+        Request("-p cappedsocket -n{w}", _keeps_the_sockets_limit, may_stay=True),
     ),
 }  # fmt: skip
 """By the name of the kind. Slurm 24.11 itself gives `--contiguous -N2-3` nodes that are not."""

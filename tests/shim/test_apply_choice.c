@@ -39,41 +39,6 @@ static void slurm_chooses_among_nodes(void) {
     }
 }
 
-// The maximum of the request is as before afterwards, also of a job that is refused.
-static void a_choice_may_have_a_maximum(void) {
-    static const struct {
-        uint32_t bound;
-        int code;
-        pb_outcome_t outcome;
-    } cases[] = {{3, 0, APPLIED},
-                 {3, ESLURM_NODES_BUSY, BUSY},
-                 {0, 0, APPLIED},
-                 {1, 0, INVALID},
-                 {5, 0, INVALID}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin();
-        job_record_t *job = waiting(1);
-        job->details->min_nodes = 2;
-        job->details->max_nodes = 4;
-        job->details->overcommit = 1;
-        mock.select_code = cases[i].code;
-        pb_start_t *wanted = start(job, "");
-        wanted->choice = "n[1-7]";
-        wanted->max_nodes = cases[i].bound;
-        EXPECT(apply());
-        expect_result(0, cases[i].outcome,
-                      cases[i].outcome == INVALID ? "the job asks for 2 to 4"
-                      : cases[i].code             ? "error"
-                                                  : "");
-        EXPECT_NUMBER(mock.selects, cases[i].outcome != INVALID);
-        if (mock.selects)
-            EXPECT_NUMBER(mock.select_max_nodes, cases[i].bound ? cases[i].bound : 4);
-        EXPECT_NUMBER(job->details->min_nodes, 2);
-        EXPECT_NUMBER(job->details->max_nodes, 4);
-        end();
-    }
-}
-
 static void of_more_names_than_nodes_some_will_do(void) {
     begin();
     job_record_t *job = waiting(1);
@@ -237,7 +202,6 @@ static void magnetic_reservations_draw_in(void) {
 
 int main(void) {
     slurm_chooses_among_nodes();
-    a_choice_may_have_a_maximum();
     of_more_names_than_nodes_some_will_do();
     preferred_features_are_tried_first();
     the_width_between_two_bounds_is_slurms();

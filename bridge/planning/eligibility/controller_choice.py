@@ -19,9 +19,8 @@ Rules
        protections or bounds of power, because the effect of the controller's choice is not known in
        advance. Under limits and FreePools a job that is planned to start now may have its planned
        nodes, and others that have no more of anything and that no FreePool keeps: there it cannot
-       use more than was planned, nor have more nodes. If the controller finds none among them, the
-       next plan has more nodes, or avoids one of the planned ones (`bridge.rpc.reported.refusals`):
-       that with the fewest CPUs. What is avoided is not planned, but may be chosen.
+       use more than was planned. If the controller finds none among them, the next plan avoids one
+       of the planned nodes (`bridge.rpc.reported.refusals`).
     5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
        (`beyond_model`), as their partition may oversubscribe CPUs.
     6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed
@@ -34,10 +33,9 @@ Rules
        but not while an extension has columns of nodes, by which it may rank them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +64,6 @@ class ControllerChoice:
         nodes: (n,) int32, ascending: it may take any of them.
         time_limit_s: to start it with, shorter than its own; 0: its own.
         avoidable: a planned node, if others may do that are not among `nodes`; otherwise -1.
-        max_nodes: it may take so many; 0: as many as it requests.
     """
 
     job: int
@@ -74,7 +71,6 @@ class ControllerChoice:
     nodes: NDArray[np.int32]
     time_limit_s: int = 0
     avoidable: int = -1
-    max_nodes: int = 0
 
 
 def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
@@ -88,24 +84,10 @@ class Chooser:
     """The nodes that one plan leaves free; finds choices for some of its jobs."""
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        site: Site,
-        plan: Plan,
-        *,
-        by_size: bool = False,
-        avoided: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
-        can_bound: bool = True,
+        self, snapshot: Snapshot, site: Site, plan: Plan, *, by_size: bool = False
     ) -> None:
-        """Takes one plan.
-
-        Args:
-            by_size: the place policy ranks nodes of equal weight by their size alone (7).
-            avoided: by job id, the nodes among `excluded` that it was refused on.
-            can_bound: the controller can keep a choice to a number of nodes.
-        """
         self._snapshot, self._site, self._plan = snapshot, site, plan
-        self._by_size, self._avoided, self._can_bound = by_size, avoided, can_bound
+        self._by_size = by_size
 
     def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
         """Yields for each job the first of its partitions that has enough nodes."""
@@ -127,11 +109,8 @@ class Chooser:
         if self._is_the_planners(job):
             return None
         found = self._choice(job)
-        if found is not None:
+        if found is not None or jobs.max_nodes[job] > len(planned):
             return found
-        max_nodes = len(planned) if jobs.max_nodes[job] > len(planned) else 0
-        if max_nodes and (not self._can_bound or jobs.max_start[job]):
-            return None
         own_s = self._limit_s(job, partition)
         cut = tuple(self._limits_s(job, partition, own_s))
         limit_s = cut[0] if cut else own_s
@@ -140,8 +119,7 @@ class Chooser:
         free[planned] = True
         nodes = np.flatnonzero(free).astype(np.int32)
         shorter_s = limit_s if limit_s < own_s else 0
-        smallest = int(planned[np.argmin(self._snapshot.nodes.capacity[planned, CPUS])])
-        return ControllerChoice(job, partition, nodes, shorter_s, smallest, max_nodes)
+        return ControllerChoice(job, partition, nodes, shorter_s, avoidable=int(planned[0]))
 
     def instead(self, row: int) -> ControllerChoice | None:
         """Returns where the controller may make a start that the planner could place, too (7).
@@ -256,10 +234,7 @@ class Chooser:
         in_partition = np.zeros(len(free), dtype=bool)
         in_partition[snapshot.partitions[partition].nodes] = True
         free = free & in_partition
-        excluded = set(jobs.excluded[job])
-        if self._beyond[job]:
-            excluded.difference_update(self._avoided.get(jobs.id[job], ()))
-        free[list(excluded)] = False
+        free[list(jobs.excluded[job])] = False
         return free
 
     def _exchangeable(self, planned: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -21,8 +21,7 @@ Rules
        without any placement, that is a start now. Where jobs start at the ends of periods, it is a
        start in the next window, and none if a window may reject jobs that fit.
     5. All tasks of an array change alike; the start is that of the first one.
-    6. A held job has no changes, nor has one whose request the model lacks a part of: whether a
-       change or access to a FreePool would help it, only the controller knows.
+    6. A held job has no changes.
     7. FreePools of nodes that keep the job from an earlier start come last, as users cannot change
        their access.
 
@@ -37,7 +36,6 @@ from numpy.typing import NDArray
 from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.eligibility.controller_choice import beyond_model
 from bridge.planning.explain.changes import JobChange, describe, let_in
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.prediction.apply_predictions import as_planned
@@ -50,8 +48,7 @@ MAX_CHANGES = 5
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:
     """Whether a row of a plan waits for something that a change of the job could avoid."""
     jobs, job = snapshot.jobs, int(plan.job[row])
-    later = int(plan.start_s[row]) != snapshot.now_s
-    return later and bool(plannable(jobs)[job] and not beyond_model(snapshot)[job])
+    return int(plan.start_s[row]) != snapshot.now_s and bool(plannable(jobs)[job])
 
 
 def what_if(

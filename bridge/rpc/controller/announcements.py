@@ -61,13 +61,10 @@ class OpenStart:
     """A start with a result still unknown.
 
     Attributes:
-        nodes: one of its nodes, if others may do; none: it may take any.
+        nodes: the first of its nodes, if others may do; none: it may take any.
         is_choice: it was not planned; the controller was asked to find nodes.
         chooses: the controller chooses among some nodes.
         beyond_model: the model lacks a part of the request.
-        offered: the nodes that it may have, if the model lacks a part of the request.
-        width: the number of nodes that it may have at most, although its request allows
-            `max_nodes`; 0: as many as it requests.
     """
 
     job_id: str
@@ -78,9 +75,6 @@ class OpenStart:
     is_choice: bool = False
     chooses: bool = False
     beyond_model: bool = False
-    offered: str = ""
-    width: int = 0
-    max_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -231,16 +225,13 @@ class Announcements:
         jobs, partition = snapshot.jobs, snapshot.partitions[choice.partition].name
         job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
         first = (snapshot.nodes.names[choice.avoidable],) if choice.avoidable >= 0 else ()
-        start = pb.Start(
-            choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s,
-            max_nodes=choice.max_nodes,
-        )  # fmt: skip
-        beyond = bool(beyond_model(snapshot)[choice.job])
         self._open[self._next_id] = OpenStart(
             job_id, version, snapshot.now_s, partition, first, is_choice, chooses=True,
-            beyond_model=beyond, offered=_offered(snapshot, start) if beyond else "",
-            width=choice.max_nodes, max_nodes=int(jobs.max_nodes[choice.job]),
+            beyond_model=bool(beyond_model(snapshot)[choice.job]),
         )  # fmt: skip
+        start = pb.Start(
+            choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s
+        )
         return pb.Decision(id=self.take_id(), job_id=job_id, job_version=version, start=start)
 
     def take_id(self) -> int:
@@ -363,13 +354,6 @@ class _Reasons:
         first, which = by_appearance(own)
         told = [pending(self._told[at]).SerializeToString() for at in own[first].tolist()]
         return told, which
-
-
-def _offered(snapshot: Snapshot, start: pb.Start) -> str:
-    """The nodes of a choice, in words."""
-    if not start.max_nodes:
-        return start.choice
-    return f"at most {dialect_of(snapshot).words.nodes(start.max_nodes)} of {start.choice}"
 
 
 def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:

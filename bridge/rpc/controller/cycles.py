@@ -283,10 +283,7 @@ class Cycles:
         telemetry = self._telemetry()  # of this very cycle: the next one waits for the lock
         chooser = None
         if Feature.CHOICE in features:
-            chooser = Chooser(
-                snapshot, self._site(), plan, by_size=self._places_by_size(),
-                avoided=session.avoiding, can_bound=Feature.CHOICE_MAX_NODES in features,
-            )  # fmt: skip
+            chooser = Chooser(snapshot, self._site(), plan, by_size=self._places_by_size())
         decisions = self._announcements.decide(
             snapshot, serials, plan, session.nodes, chooser, reply=reply
         )
@@ -438,8 +435,7 @@ class Cycles:
                         start.job_id, start.version, text, request.now_s, busy=name == "busy",
                         nodes=start.nodes if where else (),
                         partition=start.partition if where else "",
-                        beyond_model=start.beyond_model, offered=start.offered,
-                        width=start.width if where else 0, max_nodes=start.max_nodes,
+                        beyond_model=start.beyond_model,
                     )  # fmt: skip
                 _log.info("start of job %s %s: %s", start.job_id, name, result.text or result.code)
 

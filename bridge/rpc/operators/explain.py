@@ -22,7 +22,6 @@ from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.eligibility.controller_choice import beyond_model
 from bridge.planning.explain.blocking_chain import BlockingChains, ChainLink, LinkKind
 from bridge.planning.explain.changes import JobChange
 from bridge.planning.explain.what_if import can_change
@@ -60,12 +59,6 @@ def nothing_helps(words: Words) -> str:
         f"no shorter {words.time_limit}, smaller size or other {words.partition} is sure to let it "
         "start earlier"
     )
-
-
-UNKNOWN_HELP = (
-    "its request has conditions that only the controller knows: which changes would let it start "
-    "earlier is not known here"
-)
 
 
 WhatIf = Callable[[Published, int], tuple[JobChange, ...] | None]
@@ -238,8 +231,6 @@ def _explain_waiting(
     hold = Hold(int(snapshot.jobs.hold[job]))
     if hold is Hold.BEGIN_TIME and snapshot.jobs.begin_s[job] > now_s:
         lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
-    judged_elsewhere = beyond_model(snapshot)[job] and hold in (Hold.NONE, Hold.REFUSED)
-    lines += [UNKNOWN_HELP] * bool(judged_elsewhere)
     if changes is not None:
         lines += [
             f"FreePool {name} keeps {words.node}s from it; with access it would start "

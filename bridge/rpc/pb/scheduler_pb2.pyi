@@ -583,7 +583,7 @@ class Decision(_message.Message):
     def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ..., requeue: _Optional[_Union[Requeue, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s", "host_job_id", "max_nodes")
+    __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s", "host_job_id")
     NODES_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
@@ -591,7 +591,6 @@ class Start(_message.Message):
     CHOICE_FIELD_NUMBER: _ClassVar[int]
     TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     HOST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
-    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     partition: str
     tasks: _containers.RepeatedScalarFieldContainer[int]
@@ -599,8 +598,7 @@ class Start(_message.Message):
     choice: str
     time_limit_s: int
     host_job_id: str
-    max_nodes: int
-    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., choice: _Optional[str] = ..., time_limit_s: _Optional[int] = ..., host_job_id: _Optional[str] = ..., max_nodes: _Optional[int] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., choice: _Optional[str] = ..., time_limit_s: _Optional[int] = ..., host_job_id: _Optional[str] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")

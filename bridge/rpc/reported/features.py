@@ -16,8 +16,6 @@ class Feature(StrEnum):
     PENDING_REASON = "pending_reason"
     CHOICE = "choice"
     """Chooses a job's nodes itself, among those it is given."""
-    CHOICE_MAX_NODES = "choice_max_nodes"
-    """Keeps such a choice to a number of nodes."""
     RESIZE = "resize"
     PROGRESS = "progress"
     """Shows users the progress of a change of width."""

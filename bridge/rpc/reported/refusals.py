@@ -19,11 +19,6 @@ Rules
     5. Whether others could hold it is judged by its request alone. If the plan finds that the rules
        of the site leave it no other place, it is tried again where it was refused, a second later.
     6. A refusal recorded later than the present is dropped: the clock has been set.
-    7. Of a request that the model lacks a part of, the model's number of nodes is a lower bound. If
-       the controller finds no place on at most so many, the job is planned with twice as many at
-       once, up to what it may have. If these cannot start now, the number in the middle is tried. A
-       larger number that a rule of the site forbids ends this, and (4) applies. All is forgotten
-       when nodes are no longer avoided.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,13 +50,9 @@ class RefusedStart:
         noted_s: when, by the controller's clock.
         retry_from_s: no retry before this, whatever changes.
         times: consecutive refusals.
-        offered: the nodes that the controller had; empty: those of the plan, as always.
-        avoidable: names of nodes on which it was refused now, and that others could replace.
         avoid: names of nodes on which it was refused.
         avoid_until_s: until then.
         busy_from_s: since when its nodes have been busy; 0: they were not.
-        too_few: with at most so many nodes it was refused (7); 0: that is not the cause.
-        min_nodes: it is planned with so many; 0: as it requests.
     """
 
     version: int
@@ -75,15 +66,6 @@ class RefusedStart:
     partitions: frozenset[str] = frozenset()
     avoid_until_s: int = 0
     busy_from_s: int = 0
-    offered: str = ""
-    avoidable: frozenset[str] = frozenset()
-    too_few: int = 0
-    min_nodes: int = 0
-
-    @property
-    def sentence(self) -> str:
-        """What the controller said, and to what."""
-        return f"refused on {self.offered}: {self.text}" if self.offered else self.text
 
     def holds(self, changes: int, now_s: int) -> bool:
         """Tells whether the start must not be retried yet."""
@@ -105,13 +87,12 @@ class Refusals:
     """The refused starts by job id.
 
     Attributes:
-        avoiding: the jobs that the last table keeps from where they were refused, or gives more
-            nodes than they request; by id, the indexes of the nodes that they avoid.
+        avoiding: ids of the jobs that the last table keeps from where they were refused.
     """
 
     def __init__(self, retry_s: int) -> None:
         self.retry_s = retry_s
-        self.avoiding: dict[str, tuple[int, ...]] = {}
+        self.avoiding: set[str] = set()
         self._refused: dict[str, RefusedStart] = {}
 
     def add(
@@ -126,9 +107,6 @@ class Refusals:
         beyond_model: bool = False,
         nodes: Sequence[str] = (),
         partition: str = "",
-        offered: str = "",
-        width: int = 0,
-        max_nodes: int = 0,
     ) -> None:
         """Records a refusal.
 
@@ -140,9 +118,6 @@ class Refusals:
             beyond_model: the model lacks a part of the request.
             nodes: on which it was to start, if they may be the cause.
             partition: in which it was to start, if it may be the cause.
-            offered: the nodes that the controller had.
-            width: the number of nodes that it was to have at most, if more are planned next.
-            max_nodes: that it may have.
         """
         before = self._refused.get(job_id)
         if before is not None and before.version != version:
@@ -150,26 +125,23 @@ class Refusals:
         times = before.times if before is not None else 0
         avoid: frozenset[str] = frozenset()
         partitions: frozenset[str] = frozenset()
-        too_few = min_nodes = busy_from_s = 0
         if before is not None and before.avoids(now_s):
             avoid, partitions = before.avoid, before.partitions
-            too_few, min_nodes = before.too_few, before.min_nodes
+        busy_from_s = 0
         if busy:
             busy_from_s = now_s
             if before is not None and before.busy_from_s and before.is_still(changes, now_s):
                 busy_from_s = before.busy_from_s
-        if 0 < width < max_nodes:
-            wait_s = at_most_s = 0
-            too_few, min_nodes = width, min(2 * width, max_nodes)
-        elif busy and now_s - busy_from_s < BUSY_FOR_S:
-            wait_s, at_most_s = 0, BUSY_S
+            lasts = now_s - busy_from_s >= BUSY_FOR_S
+            wait_s, at_most_s = 0, self.retry_s if lasts else BUSY_S
         else:
-            times += not busy
-            wait_s = 0 if busy or times == 1 else min(1 << min(times - 2, 20), self.retry_s)
+            lasts = True
+            times += 1
+            wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
             at_most_s = self.retry_s
+        if lasts:
             avoid = avoid | set(nodes[:1])
             partitions = partitions | ({partition} - {""})
-            too_few = min_nodes = 0
         self._refused[job_id] = RefusedStart(
             version=version,
             text=text,
@@ -182,43 +154,7 @@ class Refusals:
             partitions=partitions,
             avoid_until_s=now_s + (2 * self.retry_s if busy or beyond_model else AVOID_S),
             busy_from_s=busy_from_s,
-            offered=offered,
-            avoidable=frozenset(nodes[:1]),
-            too_few=too_few,
-            min_nodes=min_nodes,
         )
-
-    def last(self, job_id: str) -> RefusedStart:
-        """The last refusal of a job that has one."""
-        return self._refused[job_id]
-
-    def try_fewer(self, job_id: str, *, is_allowed: bool, changes: int, now_s: int) -> None:
-        """Plans a job with fewer of the nodes that it was given more of, where it cannot start (7).
-
-        Args:
-            is_allowed: it only has to wait for so many nodes.
-        """
-        refusal = self._refused[job_id]
-        fewer = (refusal.too_few + refusal.min_nodes) // 2
-        if fewer > refusal.too_few:
-            self._refused[job_id] = replace(
-                refusal, changes=changes, retry_from_s=now_s, retry_at_s=now_s + 1, min_nodes=fewer
-            )
-        elif not is_allowed:
-            times = refusal.times + 1
-            wait_s = min(1 << min(times - 1, 20), self.retry_s)
-            self._refused[job_id] = replace(
-                refusal,
-                changes=changes,
-                noted_s=now_s,
-                retry_from_s=now_s + wait_s,
-                retry_at_s=now_s + self.retry_s,
-                times=times,
-                avoid=refusal.avoid | refusal.avoidable,
-                avoid_until_s=now_s + 2 * self.retry_s,
-                too_few=0,
-                min_nodes=0,
-            )
 
     def retry_there(self, job_id: str, *, changes: int, now_s: int) -> RefusedStart:
         """Avoids nothing for a job that can run nowhere else (5); returns its refusal."""
@@ -248,7 +184,7 @@ class Refusals:
     def forget(self, job_id: str) -> None:
         """Removes a job that is gone or runs."""
         self._refused.pop(job_id, None)
-        self.avoiding.pop(job_id, None)
+        self.avoiding.discard(job_id)
 
     def clear(self) -> None:
         """Removes all, so that every refused start may be retried."""
@@ -257,11 +193,11 @@ class Refusals:
 
     def next_retry_s(self, changes: int, now_s: int) -> int | None:
         """When the next refused start may be retried, even without a change."""
-        times: list[int] = []
-        for refusal in self._refused.values():
-            if refusal.noted_s <= now_s:
-                at_s = refusal.retry_at_s if refusal.changes == changes else refusal.retry_from_s
-                times += [at_s, refusal.avoid_until_s]
+        times = [
+            refusal.retry_at_s if refusal.changes == changes else refusal.retry_from_s
+            for refusal in self._refused.values()
+            if refusal.noted_s <= now_s
+        ]
         return min((at for at in times if at > now_s), default=None)
 
     def overlay(
@@ -286,7 +222,6 @@ class Refusals:
         held: list[int] = []
         avoiding: dict[int, tuple[int, ...]] = {}
         left: dict[int, tuple[int, ...]] = {}
-        wider: dict[int, int] = {}
         for job_id in list(self._refused):
             refusal, row = self._refused[job_id], row_of.get(job_id)
             if row is None or int(jobs.version[row]) != refusal.version:
@@ -298,32 +233,23 @@ class Refusals:
                     left[row] = tuple(at for at in jobs.partitions[row] if at not in refused_in)
                 if refusal.holds(changes, now_s):
                     held.append(row)
-                    continue
-                if refusal.avoid and avoids:
+                elif refusal.avoid and avoids:
                     avoiding[row] = others(row, refusal.avoid)
-                if refusal.min_nodes and avoids:
-                    wider[row] = refusal.min_nodes
-        kept = (row for rows in (avoiding, left, wider) for row, found in rows.items() if found)
+        shunned = (row for rows in (avoiding, left) for row, found in rows.items() if found)
         self.avoiding.clear()
-        self.avoiding.update({jobs.id[row]: avoiding.get(row, ()) for row in kept})
-        if not held and not avoiding and not left and not wider:
+        self.avoiding.update(jobs.id[row] for row in shunned)
+        if not held and not avoiding and not left:
             return jobs
         hold: NDArray[np.int8] = jobs.hold.copy()
         hold_text, excluded = jobs.hold_text.copy(), jobs.excluded.copy()
-        min_nodes = jobs.min_nodes.copy()
         for row in held:
-            hold[row], hold_text[row] = Hold.REFUSED, self._refused[jobs.id[row]].sentence
-        for row, count in wider.items():
-            min_nodes[row] = max(min_nodes[row], count)
+            hold[row], hold_text[row] = Hold.REFUSED, self._refused[jobs.id[row]].text
         for row, nodes in avoiding.items():
             excluded[row] = tuple(sorted({*excluded[row], *nodes}))
         named = jobs.partitions.copy()
         for row, found in left.items():
             named[row] = found or named[row]
-        return replace(
-            jobs, hold=hold, hold_text=hold_text, excluded=excluded, partitions=named,
-            min_nodes=min_nodes,
-        )  # fmt: skip
+        return replace(jobs, hold=hold, hold_text=hold_text, excluded=excluded, partitions=named)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._refused)

@@ -25,7 +25,7 @@ Rules
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,7 @@ class Session:
         started: jobs that started with the last report.
         gone: waiting jobs that it removed.
         whole: it named all jobs: a full one that left out no more than the one before.
-        avoiding: jobs that the last snapshot keeps from where the controller refused them, or gives
-            more nodes than they request; by id, the indexes of the nodes that they avoid.
+        avoiding: ids of jobs that the last snapshot keeps from where the controller refused them.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Session:
         self._clock = ControllerClock()
         self.retry_s = retry_s
         self._refusals = Refusals(retry_s)
-        self.avoiding: Mapping[str, tuple[int, ...]] = self._refusals.avoiding
+        self.avoiding: Set[str] = self._refusals.avoiding
         self.generation = self.now_s = 0
         self._cluster = ReportedCluster(self.hello, self._refusals, changes=0)
 
@@ -253,27 +252,13 @@ class Session:
         beyond_model: bool = False,
         nodes: Sequence[str] = (),
         partition: str = "",
-        offered: str = "",
-        width: int = 0,
-        max_nodes: int = 0,
     ) -> None:
         """Holds a job after a refused start on some nodes (rule 5); busy: briefly."""
         words = printable(text) or "the controller refused to start it"
         self._refusals.add(
             job_id, version, words, changes=self._cluster.changes, now_s=now_s, busy=busy,
-            beyond_model=beyond_model, nodes=nodes, partition=partition, offered=offered,
-            width=width, max_nodes=max_nodes,
+            beyond_model=beyond_model, nodes=nodes, partition=partition,
         )  # fmt: skip
-
-    def refusal_of(self, job_id: str) -> RefusedStart:
-        """The last refusal of one of these jobs."""
-        return self._refusals.last(job_id)
-
-    def try_fewer(self, job_id: str, *, is_allowed: bool) -> None:
-        """Gives a job fewer of the nodes that it was given more of, as it cannot start now."""
-        self._refusals.try_fewer(
-            job_id, is_allowed=is_allowed, changes=self._cluster.changes, now_s=self.now_s
-        )
 
     def retry_there(self, job_id: str) -> RefusedStart:
         """Tries one of these again where it was refused; returns that refusal."""

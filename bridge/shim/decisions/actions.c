@@ -97,7 +97,7 @@ static const action_t actions[MAX_ACTIONS] = {
 };
 
 // Features beyond the original form of the table's actions.
-static const char *const details[] = {"reserve_licences", "choice", "choice_max_nodes"};
+static const char *const details[] = {"reserve_licences", "choice"};
 
 const action_t *action_of(const pb_decision_t *decision)
 {

@@ -172,7 +172,6 @@ typedef struct {
     part_record_t *part;
     bitstr_t *nodes;
     scope_t scope;
-    uint32_t max_nodes;     // of a choice; 0: as the job requests
     uint16_t *tasks;        // on each node; NULL: Slurm distributes them
     uint32_t minutes;       // the time limit
     bool shares;            // its CPUs with another job, now or later
@@ -216,10 +215,6 @@ static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
         bit_or(details->exc_node_bitmap, kept->excluded);
     if (scope != AMONG)
         details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
-    else if (terms->max_nodes) {
-        details->max_nodes = terms->max_nodes;
-        details->min_nodes = MIN(details->min_nodes, terms->max_nodes); // of a malleable job
-    }
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
     if (terms->shares)
@@ -464,8 +459,8 @@ static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t
     bool exactly = terms->scope != AMONG;
     uint32_t width = exactly ? (uint32_t)bit_set_count(terms->nodes) : 0;
     verdict_t verdict = judge_limit(job, terms->part, start, width, &terms->minutes);
-    if (is_applied(&verdict) && (exactly || terms->max_nodes))
-        verdict = judge_count(job, exactly ? width : terms->max_nodes);
+    if (is_applied(&verdict) && exactly)
+        verdict = judge_count(job, width);
     if (is_applied(&verdict) && !bit_super_set(terms->nodes, terms->part->node_bitmap))
         verdict = INVALID("%.60s: not all nodes are in partition %.60s", names, terms->part->name);
     if (is_applied(&verdict) && exactly)
@@ -483,10 +478,8 @@ static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t
 static verdict_t start_under_qos(job_record_t *job, const pb_start_t *start, part_record_t *part,
                                  slurmdb_qos_rec_t *qos)
 {
-    terms_t terms = {.part = part,
-                     .scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY,
-                     .max_nodes = start->max_nodes,
-                     .qos = qos};
+    terms_t terms = {
+        .part = part, .scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY, .qos = qos};
     const char *names = terms.scope == AMONG ? start->choice : start->nodes;
     if (!nodes_named(names, &terms.nodes))
         return INVALID("unknown nodes: %.100s", names);

@@ -640,7 +640,7 @@ typedef struct {
     uint32_t select_nodes, select_required, select_time_limit, select_switch, select_dist;
     char select_names[256];
     uint32_t select_tasks[64];
-    uint32_t select_num_tasks, select_cpus, select_max_nodes; // of all nodes together
+    uint32_t select_num_tasks, select_cpus; // what counts all nodes together
     bool select_arbitrary, select_among;
     part_record_t *select_part;
     bool other_cluster; // of a federation has the job

@@ -38,7 +38,6 @@ static int note_request(job_record_t *job, bitstr_t *given) {
     snprintf(mock.select_names, sizeof(mock.select_names), "%s", names);
     free(names);
     mock.select_nodes = details->min_nodes;
-    mock.select_max_nodes = details->max_nodes;
     mock.select_among = among;
     mock.select_num_tasks = details->num_tasks;
     mock.select_cpus = details->min_cpus;

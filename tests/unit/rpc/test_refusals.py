@@ -138,12 +138,12 @@ def test_who_can_run_nowhere_else_is_tried_there_again_after_a_second():
     session.refuse("2", 1, "no", NOW_S, nodes=["n1"])
     assert session.apply(a_delta(1, now_s=NOW_S + RETRY_S))
     assert session.snapshot()[0].jobs.excluded.tolist() == [(0,), (1,)]
-    assert session.avoiding == {"1": (0,), "2": (1,)}
+    assert session.avoiding == {"1", "2"}
     assert session.retry_there("1").avoid == {"n0"}
     assert session.next_retry_s() == NOW_S + RETRY_S + 1
     assert session.apply(a_delta(2, now_s=NOW_S + RETRY_S + 1))
     assert session.snapshot()[0].jobs.excluded.tolist() == [(), (1,)]
-    assert session.avoiding == {"2": (1,)}
+    assert session.avoiding == {"2"}
     assert session.apply(a_delta(3, now_s=NOW_S + 40, removed_jobs=["1", "2"]))
     assert session.apply(a_delta(4, now_s=NOW_S + 41, jobs=jobs))  # others of the same ids
     assert session.snapshot()[0].jobs.excluded.tolist() == [(), ()]
@@ -158,41 +158,6 @@ def test_nodes_are_avoided_for_a_short_time_where_the_model_lacks_a_part_of_the_
     for after_s, avoided in ((59, [(0,), (1,)]), (60, [(), (1,)]), (599, [(), (1,)])):
         assert session.apply(a_delta(session.generation, now_s=NOW_S + after_s))
         assert session.snapshot()[0].jobs.excluded.tolist() == avoided
-
-
-def test_a_job_refused_on_few_nodes_is_planned_with_more_at_once():
-    """With twice as many, up to its maximum; with fewer of these where they cannot start.
-
-    The other job has as many as it may have.
-    """
-    session = a_session(a_full([a_job("1"), a_job("2")]))
-
-    def min_nodes(job_id="1"):
-        jobs = session.snapshot()[0].jobs
-        return int(jobs.min_nodes[jobs.id.tolist().index(job_id)])
-
-    def refuse(width):
-        session.refuse(
-            "1", 1, "no", NOW_S, beyond_model=True, nodes=["n0"], width=width, max_nodes=9
-        )
-
-    session.refuse("2", 1, "no", NOW_S, beyond_model=True, nodes=["n1"])
-    for width, tried in ((1, 2), (3, 6), (6, 9)):
-        refuse(width)
-        assert (min_nodes(), min_nodes("2")) == (tried, 1)
-    refuse(3)
-    for fewer in (4, 4):
-        session.try_fewer("1", is_allowed=True)
-        assert session.apply(a_delta(session.generation, now_s=session.now_s + 1))
-        assert (min_nodes(), min_nodes("2")) == (fewer, 1)
-    assert "1" in session.avoiding
-    session.try_fewer("1", is_allowed=False)
-    assert session.apply(a_delta(session.generation, now_s=session.now_s + RETRY_S))
-    assert min_nodes() == 1
-    assert session.avoiding["1"] == (0,)
-    assert session.apply(a_delta(session.generation, now_s=session.now_s + RETRY_S))
-    min_nodes()
-    assert "1" not in session.avoiding
 
 
 def test_a_job_held_by_its_owner_shows_that_hold():
