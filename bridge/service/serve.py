@@ -178,6 +178,8 @@ class Service:
         }
 
         scheduling = self._schedule()
+        if self._changes is not None:
+            self._log_start(self._changes)
         for part in scheduling.parts.values():
             part.start(admins)
         operators = OperatorProcess(
@@ -208,8 +210,6 @@ class Service:
         self._gates.start()
         if not operators.ready.wait(READY_S):
             _log.error("the controller is served, operators are not yet")
-        if self._changes is not None:
-            self._log_start(self._changes)
 
     def _open_to_agents(self) -> None:
         agents = self._config.agents
